@@ -1,0 +1,33 @@
+//! The words that server, worker and browser share: wire types, typed reasons, typed ids.
+//!
+//! Shapes follow GPUStack 0.7's `/v1` where it has the resource, with fields added and none taken away. The crate
+//! does no input or output and builds for the browser.
+
+mod clock;
+mod condition;
+mod error;
+mod event;
+mod fleet;
+mod id;
+mod join;
+mod page;
+mod server_url;
+mod status;
+mod worker;
+
+pub use clock::{ClockMeasurement, ClockSample};
+pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Reason, Severity, WorkerState};
+pub use error::{ErrorBody, error_reason};
+pub use event::{WorkerEvent, WorkerEventKind};
+pub use fleet::{DeviceReadings, DeviceView, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WorkerView};
+pub use id::{SessionId, WorkerId, WorkerUuid};
+pub use join::{
+    HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterRequest, RegisterResponse, StatusReport,
+};
+pub use page::{Page, Pagination, WatchEvent, WatchEventType};
+pub use server_url::{ServerUrl, ServerUrlError};
+pub use status::{
+    CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DeviceType, FileSystem, GpuDevice, GpuDeviceItem,
+    KernelInfo, MemoryInfo, MemoryKind, OsInfo, SwapInfo, UptimeInfo, WorkerStatus,
+};
+pub use worker::{ApiKey, ApiKeyCreate, Maintenance, SystemReserved, User, Worker, WorkerChange, WorkerReport};

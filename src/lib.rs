@@ -1,0 +1,4 @@
+//! `gpustack`: one binary that unifies GPUs and NPUs which sit in networks that cannot reach one another.
+//! `docs/ARCHITECTURE.md` has the map.
+
+pub mod server;

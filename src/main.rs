@@ -1,0 +1,3 @@
+//! The `gpustack` command.
+
+fn main() {}

@@ -1,0 +1,132 @@
+//! What outlives the process: users, sessions, API keys, workers and their events, in one SQLite file.
+//!
+//! Queries are static text with `$1` parameters that PostgreSQL takes too; what is SQLite's own (pragmas, the form of
+//! migrations) stays in this file and in `sqlite/`.
+
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Readers wait for nobody in WAL mode; four are plenty for the few queries that are not answered from memory.
+const READERS: u32 = 4;
+/// Longer than any batch of ours; a query that waits longer is answered 503 rather than piling up.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The database. Cloning it clones a handle.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// One connection: SQLite has one writer, and its own lock is polled and unfair, so writers queue here instead.
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
+/// Why the database could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The file cannot be opened or read.
+    #[error("cannot open the database {path}: {source}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: sqlx::Error,
+    },
+    /// Written by a newer release.
+    #[error(
+        "the database {path} was written by a newer gpustack; start that version, or restore the copy made before its upgrade"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A migration failed; it was rolled back as a whole.
+    #[error("cannot bring the database {path} up to date: {source}")]
+    Migrate {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: MigrateError,
+    },
+}
+
+impl Store {
+    /// Opens the file, makes it when it is not there, and brings its tables up to date. Each migration runs once, in
+    /// one transaction with its version.
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // a joined worker must survive a power cut too; writes are batched, so the cost is small
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(ACQUIRE_TIMEOUT)
+            .foreign_keys(true);
+        let open_failed = |source| OpenError::Open { path: path.to_owned(), source };
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options.clone())
+            .await
+            .map_err(open_failed)?;
+        sqlx::migrate!("src/server/store/sqlite").run(&writer).await.map_err(|source| match source {
+            MigrateError::VersionMissing(_) => OpenError::Newer { path: path.to_owned() },
+            source => OpenError::Migrate { path: path.to_owned(), source },
+        })?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options.read_only(true))
+            .await
+            .map_err(open_failed)?;
+        Ok(Self { writer, readers })
+    }
+
+    /// For statements that change something.
+    pub(crate) fn writer(&self) -> &SqlitePool {
+        &self.writer
+    }
+
+    /// For statements that only read.
+    pub(crate) fn readers(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// Writes everything to the main file and closes it.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn opening_twice_runs_each_migration_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gpustack.db");
+        for _ in 0..2 {
+            let store = Store::open(&path).await.unwrap();
+            let applied: i64 =
+                sqlx::query_scalar("SELECT COUNT(*) FROM _sqlx_migrations").fetch_one(store.readers()).await.unwrap();
+            assert_eq!(usize::try_from(applied).unwrap(), sqlx::migrate!("src/server/store/sqlite").iter().count());
+            store.close().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_newer_database_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gpustack.db");
+        let store = Store::open(&path).await.unwrap();
+        sqlx::query("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (99990101, 'later', TRUE, x'00', 0)")
+            .execute(store.writer())
+            .await
+            .unwrap();
+        store.close().await;
+        assert!(matches!(Store::open(&path).await, Err(OpenError::Newer { .. })));
+    }
+}
