@@ -2,6 +2,9 @@
 //!
 //! `pages/` has a folder for each page, `frame/` what is around them, `i18n/` every text.
 
+// Views are types: a page nests deeper than the compiler's default allows.
+#![recursion_limit = "512"]
+
 #[cfg(feature = "ssr")]
 pub mod backend;
 pub mod browser;
