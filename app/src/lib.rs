@@ -8,6 +8,7 @@
 #[cfg(feature = "ssr")]
 pub mod backend;
 pub mod browser;
+pub mod copy;
 pub mod frame;
 pub mod i18n;
 pub mod icon;

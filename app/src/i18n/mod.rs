@@ -4,6 +4,7 @@
 //! lacks does not compile. A message with parameters is a function, so that no sentence is glued from parts.
 
 pub mod add_worker;
+pub mod copy;
 pub mod frame;
 pub mod login;
 pub mod settings;
@@ -70,10 +71,10 @@ impl Language {
     pub const fn messages(self) -> &'static Messages {
         match self {
             Self::En => {
-                &Messages { frame: frame::EN, login: login::EN, settings: settings::EN, add_worker: add_worker::EN }
+                &Messages { frame: frame::EN, login: login::EN, settings: settings::EN, add_worker: add_worker::EN, copy: copy::EN }
             }
             Self::Zh => {
-                &Messages { frame: frame::ZH, login: login::ZH, settings: settings::ZH, add_worker: add_worker::ZH }
+                &Messages { frame: frame::ZH, login: login::ZH, settings: settings::ZH, add_worker: add_worker::ZH, copy: copy::ZH }
             }
         }
     }
@@ -90,6 +91,8 @@ pub struct Messages {
     pub settings: settings::SettingsMessages,
     /// The page that gives the join command.
     pub add_worker: add_worker::AddWorkerMessages,
+    /// The button that copies.
+    pub copy: copy::CopyMessages,
 }
 
 /// The user's language, as a signal: what reads texts through it inside a closure changes with the language, without

@@ -727,7 +727,7 @@ mod tests {
             ("user@ho st", SshTargetError::Host),
             ("user@host:0", SshTargetError::Port),
             ("user@host:ssh", SshTargetError::Port),
-            ("user@[fd00::5", SshTargetError::Port),
+            ("user@[fd00::5", SshTargetError::Host),
             ("user@[host]:22", SshTargetError::Host),
         ] {
             assert_eq!(SshTarget::parse(text), Err(error), "{text}");

@@ -1,5 +1,8 @@
 //! The page that gives the join command.
 
+mod command;
+mod form;
+
 use crate::i18n::use_text;
 use leptos::prelude::*;
 use leptos_meta::Title;
