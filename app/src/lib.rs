@@ -15,6 +15,8 @@ pub mod icon;
 pub mod model;
 pub mod pages;
 pub mod paths;
+#[cfg(feature = "ssr")]
+mod plain_form;
 pub mod preferences;
 pub mod session;
 

@@ -12,6 +12,8 @@ pub struct SettingsMessages {
     pub token_text: &'static str,
     /// Shows the token.
     pub reveal: &'static str,
+    /// Hides it again.
+    pub hide: &'static str,
     /// Label of the masked token for screen readers.
     pub token_hidden: &'static str,
     /// Where it is on disk; the path stands below.
@@ -73,6 +75,7 @@ pub const EN: SettingsMessages = SettingsMessages {
     token: "Join token",
     token_text: "With this secret a host joins as a worker. Whoever has it can add workers.",
     reveal: "Show",
+    hide: "Hide",
     token_hidden: "The token is hidden",
     token_file: "This file on the server’s host holds it:",
     token_command: "When the server runs in a container, this command prints it:",
@@ -82,12 +85,16 @@ pub const EN: SettingsMessages = SettingsMessages {
     current_password: "Current password",
     new_password: "New password",
     repeat_password: "New password, again",
-    password_rules: |characters| format!("At least {characters} characters. A sentence is easier to keep in mind than signs."),
+    password_rules: |characters| {
+        format!("At least {characters} characters. A sentence is easier to keep in mind than signs.")
+    },
     change_password: "Change password",
     changing_password: "Changing…",
     password_changed: "The password is changed. Your other sessions have ended.",
     password_wrong_current: "The current password is wrong.",
-    password_too_short: |characters| format!("The new password is too short: it needs at least {characters} characters."),
+    password_too_short: |characters| {
+        format!("The new password is too short: it needs at least {characters} characters.")
+    },
     password_same: "The new password is the current one. Choose another.",
     password_repeat_differs: "The two new passwords differ. Type them again.",
     password_logged_out: "Your session is over, so nothing was changed. Log in again.",
@@ -109,6 +116,7 @@ pub const ZH: SettingsMessages = SettingsMessages {
     token: "令牌",
     token_text: "主机凭此令牌加入成为工作节点。持有令牌者即可添加节点，请妥善保管。",
     reveal: "显示",
+    hide: "隐藏",
     token_hidden: "令牌已隐藏",
     token_file: "它保存在服务端主机的以下文件中：",
     token_command: "若服务端运行在容器中，可用以下命令查看：",

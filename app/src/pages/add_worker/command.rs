@@ -2,7 +2,6 @@
 //! every value is quoted for the place it stands in, so that a name with a space or a `$` stays a name.
 
 use api::ServerUrl;
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The port that a worker answers health checks on unless told otherwise.
@@ -163,11 +162,6 @@ impl SshTarget {
         Ok(Self { user: user.to_owned(), host, port })
     }
 
-    /// Name or address, an IPv6 address without brackets.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
     /// Whether the name can only mean the host that `ssh` runs on.
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost"
@@ -268,7 +262,7 @@ pub fn join_command(request: &JoinRequest) -> String {
             let mut words = vec!["gpustack start".to_owned()];
             words.extend(worker_options(request, Quoting::Shell));
             words.push(option("--token", request.token.as_str(), Quoting::Shell));
-            one_per_line(&words)
+            continued(&words)
         }
         Packaging::Systemd => systemd_script(request),
     }
@@ -290,27 +284,31 @@ pub fn check_server_command(request: &JoinRequest) -> String {
 }
 
 fn container_command(request: &JoinRequest) -> String {
-    let mut words: Vec<String> =
-        ["docker run -d --name gpustack-worker", "--restart=unless-stopped", "--net=host"].map(str::to_owned).into();
+    let mut lines = vec!["docker run -d --name gpustack-worker".to_owned()];
     if request.vendor.is_ascend() {
-        words.extend(ascend_container_options(request.device_count));
+        lines.push("--restart=unless-stopped --net=host --ipc=host --privileged=true".to_owned());
+        lines.extend(ascend_container_options(request.device_count));
+    } else {
+        lines.push("--restart=unless-stopped --net=host".to_owned());
     }
-    words.push("-v gpustack-data:/var/lib/gpustack".to_owned());
-    words.push(shell_quoted(&request.image.0));
-    words.extend(worker_options(request, Quoting::Shell));
-    words.push(option("--token", request.token.as_str(), Quoting::Shell));
-    one_per_line(&words)
+    lines.push("-v gpustack-data:/var/lib/gpustack".to_owned());
+    lines.push(shell_quoted(&request.image.0));
+    lines.extend(worker_options(request, Quoting::Shell));
+    lines.push(option("--token", request.token.as_str(), Quoting::Shell));
+    continued(&lines)
 }
 
 /// What a container needs to see Ascend NPUs. `npu-smi` lies in `/usr/local/sbin` and takes its libraries from the
 /// driver's folder; the nodes without a number are easily forgotten, and nothing works without them.
 fn ascend_container_options(device_count: u32) -> Vec<String> {
     let numbers: Vec<String> = (0..device_count).map(|number| number.to_string()).collect();
-    let mut words: Vec<String> = ["--ipc=host", "--privileged=true"].map(str::to_owned).into();
-    words.push(format!("-e ASCEND_VISIBLE_DEVICES={}", numbers.join(",")));
-    words.extend(["davinci_manager", "hisi_hdc", "devmm_svm"].map(|node| format!("--device=/dev/{node}")));
-    words.extend(numbers.iter().map(|number| format!("--device=/dev/davinci{number}")));
-    words.extend(
+    let nodes: Vec<String> = numbers.iter().map(|number| format!("--device=/dev/davinci{number}")).collect();
+    let mut lines = vec![
+        format!("-e ASCEND_VISIBLE_DEVICES={}", numbers.join(",")),
+        "--device=/dev/davinci_manager --device=/dev/hisi_hdc --device=/dev/devmm_svm".to_owned(),
+    ];
+    lines.extend(nodes.chunks(4).map(|four| four.join(" ")));
+    lines.extend(
         [
             "-v /usr/local/Ascend/driver:/usr/local/Ascend/driver:ro",
             "-v /usr/local/sbin:/usr/local/sbin:ro",
@@ -318,7 +316,7 @@ fn ascend_container_options(device_count: u32) -> Vec<String> {
         ]
         .map(str::to_owned),
     );
-    words
+    lines
 }
 
 /// The options of `gpustack start` for a worker, without the token.
@@ -434,14 +432,15 @@ fn forward(listens: Listens, port: u16, target_host: &str, login: &SshTarget) ->
         Listens::There => "-R",
     };
     let spec = shell_quoted(&format!("{}:{port}:{target_host}:{port}", Ipv4Addr::LOCALHOST));
-    one_per_line(&[
+    continued(&[
         "ssh -o ServerAliveInterval=30 -o ServerAliveCountMax=3 -o ExitOnForwardFailure=yes".to_owned(),
         format!("-o SetEnv=Notes=GPUStack -CfN {flag} {spec} {}", login.login_words()),
     ])
 }
 
-fn one_per_line(words: &[String]) -> String {
-    words.join(" \\\n  ")
+/// One command over several lines.
+fn continued(lines: &[String]) -> String {
+    lines.join(" \\\n  ")
 }
 
 /// Who reads a word first.
@@ -508,15 +507,6 @@ fn environment_file_quoted(text: &str) -> String {
     quoted
 }
 
-/// All lines of several commands, one command after the other.
-pub fn joined<'a>(commands: impl IntoIterator<Item = &'a str>) -> String {
-    commands.into_iter().fold(String::new(), |mut all, command| {
-        // writing to a String cannot fail
-        let _ = writeln!(all, "{command}");
-        all
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -570,7 +560,10 @@ mod tests {
 
     #[test]
     fn an_ascend_container_carries_every_node_and_mount_of_the_field_report() {
-        assert_snapshot!(join_command(&behind_tunnels(request(Vendor::Ascend910b, Packaging::Container), "npu-198-97")));
+        assert_snapshot!(join_command(&behind_tunnels(
+            request(Vendor::Ascend910b, Packaging::Container),
+            "npu-198-97"
+        )));
     }
 
     #[test]
@@ -582,8 +575,7 @@ mod tests {
 
     #[test]
     fn a_container_on_an_a3_host_gets_two_nodes_per_card() {
-        let arguments =
-            arguments_seen_by("docker", &join_command(&request(Vendor::AscendA3, Packaging::Container)));
+        let arguments = arguments_seen_by("docker", &join_command(&request(Vendor::AscendA3, Packaging::Container)));
         assert!(arguments.contains(&"--device=/dev/davinci15".to_owned()));
         assert!(!arguments.contains(&"--device=/dev/davinci16".to_owned()));
         assert!(arguments.contains(&"ASCEND_VISIBLE_DEVICES=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15".to_owned()));
@@ -607,23 +599,29 @@ mod tests {
     #[test]
     fn four_forwards_lead_through_the_bastion() {
         let commands = tunnel_commands(&tunnels("root@10.10.0.5", "user@10.20.0.97", 10150));
-        assert_snapshot!(joined([
-            commands.server_to_bastion.as_str(),
-            commands.bastion_to_worker.as_str(),
-            commands.worker_to_bastion.as_str(),
-            commands.bastion_to_server.as_str(),
-        ]));
+        assert_snapshot!(
+            [
+                commands.server_to_bastion.as_str(),
+                commands.bastion_to_worker.as_str(),
+                commands.worker_to_bastion.as_str(),
+                commands.bastion_to_server.as_str(),
+            ]
+            .join("\n")
+        );
     }
 
     #[test]
     fn forwards_use_other_ports_and_ipv6_addresses() {
         let commands = tunnel_commands(&tunnels("admin@[fd00::5]:2222", "10.20.0.98:22022", 10151));
-        assert_snapshot!(joined([
-            commands.server_to_bastion.as_str(),
-            commands.bastion_to_worker.as_str(),
-            commands.worker_to_bastion.as_str(),
-            commands.bastion_to_server.as_str(),
-        ]));
+        assert_snapshot!(
+            [
+                commands.server_to_bastion.as_str(),
+                commands.bastion_to_worker.as_str(),
+                commands.worker_to_bastion.as_str(),
+                commands.bastion_to_server.as_str(),
+            ]
+            .join("\n")
+        );
     }
 
     #[test]
@@ -642,7 +640,9 @@ mod tests {
 
     #[test]
     fn names_that_a_shell_would_take_apart_stay_whole() {
-        for name in ["rack 7", "it's", "$HOME", "`id`", "$(id)", "a\"b", "a;b", "a\\b", "!!", "*", "节点 1", "~root", "#1"] {
+        for name in
+            ["rack 7", "it's", "$HOME", "`id`", "$(id)", "a\"b", "a;b", "a\\b", "!!", "*", "节点 1", "~root", "#1"]
+        {
             let mut named = request(Vendor::Ascend910b, Packaging::Container);
             named.worker_name = Some(Argument::parse(name).unwrap());
             let arguments = arguments_seen_by("docker", &join_command(&named));
@@ -691,7 +691,9 @@ mod tests {
 
     #[test]
     fn an_image_is_a_reference_and_no_option() {
-        for good in ["gpustack", "gpustack:0.1.0", "docker.1ms.run/gpustack/gpustack:main-npu", "[::1]:5000/g@sha256:ab"] {
+        for good in
+            ["gpustack", "gpustack:0.1.0", "docker.1ms.run/gpustack/gpustack:main-npu", "[::1]:5000/g@sha256:ab"]
+        {
             assert!(Image::parse(good).is_some(), "{good}");
         }
         for bad in ["", "-v", "--privileged", "a b", "a;b", "a$b", "a\nb"] {

@@ -7,6 +7,7 @@ use super::command::{
 };
 use crate::model::JoinInfo;
 use api::{ServerUrl, ServerUrlError, WorkerView};
+use serde::{Deserialize, Serialize};
 
 /// How server and worker reach one another, as a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +130,11 @@ impl Field {
             Self::ServerPort => "server_port",
         }
     }
+
+    /// The field's id in the document.
+    pub fn id(self) -> String {
+        format!("join-{}", self.word())
+    }
 }
 
 /// What is wrong with a field, or with the token.
@@ -149,7 +155,7 @@ pub enum Fault {
 }
 
 /// What the page knows without being told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defaults {
     /// The address, token, version and port of the server.
     pub join: JoinInfo,
@@ -195,13 +201,6 @@ impl JoinForm {
     /// What was typed.
     pub fn text(&self, field: Field) -> &str {
         self.texts.get(field as usize).map_or("", String::as_str)
-    }
-
-    /// Types.
-    pub fn set_text(&mut self, field: Field, text: String) {
-        if let Some(place) = self.texts.get_mut(field as usize) {
-            *place = text;
-        }
     }
 
     /// What an empty field stands for; None where nothing can be assumed.
@@ -259,8 +258,11 @@ impl JoinForm {
             image: image?,
         };
         Some(HostPlan {
-            check_devices: check_devices_command(self.vendor, self.packaging),
-            check_server: check_server_command(&request),
+            check: format!(
+                "{}\n{}",
+                check_devices_command(self.vendor, self.packaging),
+                check_server_command(&request)
+            ),
             join: join_command(&request),
             server_is_loopback: self.network == Network::Direct && request.server_url().is_loopback(),
         })
@@ -293,8 +295,7 @@ impl JoinForm {
             }
             Network::BehindTunnels => {
                 // the fault of the port is found with the tunnels
-                let port =
-                    self.port(Field::ServerPort, default_server_port(defaults), &mut Faults::default())?;
+                let port = self.port(Field::ServerPort, default_server_port(defaults), &mut Faults::default())?;
                 let shown = ServerUrl::parse(&defaults.join.server_url).map_err(Fault::Url);
                 let url = faults.keep(Field::Server, shown)?;
                 Some(Route::BehindTunnels { forwarded_url: forwarded_url(&url, port) })
@@ -423,10 +424,8 @@ impl Plan {
 /// What to run on the worker's host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// Looks for the accelerators.
-    pub check_devices: &'static str,
-    /// Reaches for the server.
-    pub check_server: String,
+    /// Looks for the accelerators, then reaches for the server.
+    pub check: String,
     /// Joins.
     pub join: String,
     /// The command names an address that only the server's own host can use.
@@ -567,8 +566,8 @@ mod tests {
 
     #[test]
     fn a_field_that_is_not_shown_cannot_be_wrong() {
-        let plan = form(&[("form", "binary"), ("image", "--x"), ("devices", "x"), ("worker_login", "a b")])
-            .plan(&defaults());
+        let plan =
+            form(&[("form", "binary"), ("image", "--x"), ("devices", "x"), ("worker_login", "a b")]).plan(&defaults());
         assert_eq!(plan.faults, []);
         assert!(plan.host.is_some());
     }
