@@ -5,6 +5,12 @@
 // Views are types: a page nests deeper than the compiler's default allows.
 #![recursion_limit = "512"]
 
+#[cfg(not(erase_components))]
+compile_error!(
+    "the flag `--cfg erase_components` is missing: `.cargo/config.toml` sets it, but a RUSTFLAGS variable replaces what \
+     is set there, so add it to that variable"
+);
+
 #[cfg(feature = "ssr")]
 pub mod backend;
 pub mod browser;
@@ -23,6 +29,7 @@ mod plain_form;
 pub mod preferences;
 pub mod session;
 pub mod widgets;
+pub mod wire;
 
 use crate::fleet::{Fleet, Layout};
 use crate::frame::Frame;

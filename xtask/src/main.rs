@@ -208,8 +208,8 @@ fn server(release: bool) -> Result<()> {
         c.arg("--release");
     }
     if std::env::args().any(|a| a == "--static") {
-        // with --target the flag reaches neither build scripts nor macros
-        c.env("RUSTFLAGS", "-C target-feature=+crt-static").args(["--target", "x86_64-unknown-linux-gnu"]);
+        // with --target the flag reaches neither build scripts nor macros; the variable replaces what .cargo/config.toml sets
+        c.env("RUSTFLAGS", "-C target-feature=+crt-static --cfg erase_components").args(["--target", "x86_64-unknown-linux-gnu"]);
     }
     run(&mut c)
 }

@@ -177,7 +177,7 @@ impl Stream {
     }
 
     fn take_update(self: &Rc<Self>, data: &str) {
-        let Ok(update) = serde_json::from_str::<FleetUpdate>(data) else {
+        let Ok(update) = serde_json::from_slice::<FleetUpdate>(data.as_bytes()) else {
             // A server of another version: only a new page can understand it.
             self.failed();
             return;
@@ -327,5 +327,5 @@ async fn request_snapshot(abort: Option<&AbortController>) -> Result<Answer, JsV
         return Ok(Answer::Failed);
     }
     let text = JsFuture::from(response.text()?).await?.as_string().unwrap_or_default();
-    Ok(serde_json::from_str(&text).map_or(Answer::Failed, |snapshot| Answer::Snapshot(Box::new(snapshot))))
+    Ok(serde_json::from_slice(text.as_bytes()).map_or(Answer::Failed, |snapshot| Answer::Snapshot(Box::new(snapshot))))
 }

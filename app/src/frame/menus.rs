@@ -5,6 +5,7 @@ use crate::icon::Icon;
 use crate::paths;
 use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_language, choose_theme};
 use crate::session::{LogOut, current_session};
+use crate::wire::page_data;
 use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -76,7 +77,7 @@ pub fn ThemeMenu() -> impl IntoView {
 pub fn UserMenu() -> impl IntoView {
     let text = use_text();
     let log_out = ServerAction::<LogOut>::new();
-    let session = Resource::new_blocking(|| (), |()| current_session());
+    let session = page_data(|| (), |()| current_session());
     view! {
         <Suspense>
             {move || Suspend::new(async move {

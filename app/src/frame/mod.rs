@@ -72,16 +72,14 @@ fn Section() -> impl IntoView {
 
 /// The title of the browser's tab: the page, and how many workers are in trouble.
 #[component]
-pub fn PageTitle<F>(
+pub fn PageTitle(
     /// The name of the page.
-    name: F,
-) -> impl IntoView
-where
-    F: Fn() -> &'static str + Send + Sync + 'static,
-{
+    #[prop(into)]
+    name: Signal<&'static str>,
+) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    view! { <Title text=move || (text.get().frame.title)(name(), fleet.troubled())/> }
+    view! { <Title text=move || (text.get().frame.title)(name.get(), fleet.troubled())/> }
 }
 
 fn show_in_tab(troubled: usize) {

@@ -148,12 +148,13 @@ impl Text {
         self.language.get().messages()
     }
 
-    /// A closure that gives one text, for use in a view: `{text.of(|m| m.frame.workers)}`.
-    pub fn of<T>(
+    /// One text as a signal, for use in a view: `{text.of(|m| m.frame.workers)}`. A signal and no closure: views of
+    /// closures are compiled anew for every single one.
+    pub fn of<T: Send + Sync + 'static>(
         self,
-        pick: impl Fn(&'static Messages) -> T + Copy + Send + Sync + 'static,
-    ) -> impl Fn() -> T + Copy + Send + Sync + 'static {
-        move || pick(self.get())
+        pick: impl Fn(&'static Messages) -> T + Send + Sync + 'static,
+    ) -> Signal<T> {
+        Signal::derive(move || pick(self.get()))
     }
 
     /// Changes the language of every text at once.

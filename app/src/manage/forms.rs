@@ -86,7 +86,7 @@ pub fn LabelsForm(
                 <span class="field-hint">{text.of(|m| m.workers.labels_hint)}</span>
             </label>
             <Answer action/>
-            <Buttons word=Signal::derive(text.of(|m| m.frame.save)) pending=action.pending() disabled=false class="button primary" cancel=over/>
+            <Buttons word=text.of(|m| m.frame.save) pending=action.pending() disabled=false class="button primary" cancel=over/>
         </ActionForm>
     }
     .into_any()
@@ -125,7 +125,7 @@ pub fn MaintenanceForm(
                 </label>
             })}
             <Answer action/>
-            <Buttons word=Signal::derive(word) pending=action.pending() disabled=false class="button primary" cancel=over/>
+            <Buttons word=word pending=action.pending() disabled=false class="button primary" cancel=over/>
         </ActionForm>
     }
     .into_any()
@@ -170,7 +170,7 @@ pub fn DeleteForm(
             </label>
             <Answer action/>
             <Buttons
-                word=Signal::derive(text.of(|m| m.workers.delete))
+                word=text.of(|m| m.workers.delete)
                 pending=action.pending()
                 disabled=differs
                 class="button danger primary"
@@ -200,7 +200,7 @@ pub fn ReplaceForm(
             <p>{text.of(|m| m.workers.replace_text)}</p>
             <input type="hidden" name="id" value=id_of(&worker)/>
             <Answer action/>
-            <Buttons word=Signal::derive(text.of(|m| m.workers.replace)) pending=action.pending() disabled=false class="button primary" cancel=over/>
+            <Buttons word=text.of(|m| m.workers.replace) pending=action.pending() disabled=false class="button primary" cancel=over/>
         </ActionForm>
     })
 }

@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What a worker's conditions amount to. Derived when read, never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,6 +32,21 @@ pub enum ConditionKind {
     Devices,
     /// Nobody else uses this worker's identity or asks for its name.
     Identity,
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Reads by way of a JSON value: the code for thirty variants is then there once, and not again for each shape that a
+/// reason is read from. The browser has to load all of it.
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Self::deserialize(value).map_err(de::Error::custom)
+    }
 }
 
 /// Whether a condition holds.
@@ -97,7 +112,8 @@ pub struct Problem {
 /// nothing here holds markup or a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "reason", content = "params", rename_all = "snake_case")]
+// `remote` gives the derived code a name of its own, for the implementations below to call.
+#[serde(remote = "Self", tag = "reason", content = "params", rename_all = "snake_case")]
 pub enum Reason {
     /// Heartbeats arrive.
     HeartbeatReceived {},

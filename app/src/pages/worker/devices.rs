@@ -1,12 +1,13 @@
 //! The devices, grouped by card.
 
+use super::ask::HostDetail;
 use crate::fleet::devices::{memory_percent, readings_are_current};
 use crate::fleet::store::WorkerCell;
 use crate::format::{self, Span};
 use crate::i18n::{Messages, use_text};
 use crate::pages::workers::DevicesLine;
 use crate::widgets::Meter;
-use api::{DeviceHealth, DeviceView, GpuDevice, WorkerStatus, WorkerView};
+use api::{DeviceHealth, DeviceView, WorkerView};
 use leptos::prelude::*;
 
 /// Stands for a figure that is not known.
@@ -18,7 +19,7 @@ pub fn Devices(
     /// Whose.
     worker: WorkerCell,
     /// What it reported last, for what the stream does not carry.
-    status: Memo<WorkerStatus>,
+    host: Memo<HostDetail>,
 ) -> impl IntoView {
     let text = use_text();
     // The rows stay while figures change.
@@ -54,7 +55,7 @@ pub fn Devices(
                             {layout
                                 .get()
                                 .into_iter()
-                                .map(|card| view! { <Card worker=worker.clone() card status/> })
+                                .map(|card| view! { <Card worker=worker.clone() card host/> })
                                 .collect_view()}
                         </table>
                     </div>
@@ -106,7 +107,7 @@ fn cards(devices: &[DeviceView]) -> Vec<CardPlaces> {
 }
 
 #[component]
-fn Card(worker: WorkerCell, card: CardPlaces, status: Memo<WorkerStatus>) -> impl IntoView {
+fn Card(worker: WorkerCell, card: CardPlaces, host: Memo<HostDetail>) -> impl IntoView {
     let text = use_text();
     let CardPlaces { card, places } = card;
     let title = move || {
@@ -119,14 +120,14 @@ fn Card(worker: WorkerCell, card: CardPlaces, status: Memo<WorkerStatus>) -> imp
     view! {
         <tbody>
             {head}
-            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place status/> }).collect_view()}
+            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place host/> }).collect_view()}
         </tbody>
     }
     .into_any()
 }
 
 #[component]
-fn Chip(worker: WorkerCell, place: usize, status: Memo<WorkerStatus>) -> impl IntoView {
+fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoView {
     let text = use_text();
     let chip = Memo::new(move |_| worker.with(|worker| ChipFacts::of(worker, place)));
     let fact = move |pick: fn(&ChipFacts) -> Option<String>| {
@@ -145,7 +146,7 @@ fn Chip(worker: WorkerCell, place: usize, status: Memo<WorkerStatus>) -> impl In
     };
     let network = move || {
         let index = index()?;
-        status.with(|status| network_of(status.gpu_devices.iter().flatten().find(|device| device.index == index)?))
+        host.with(|host| host.networks.iter().find(|(device, _)| *device == index).map(|(_, network)| network.clone()))
     };
     view! {
         <tr>
@@ -194,13 +195,6 @@ impl ChipFacts {
             device,
         })
     }
-}
-
-fn network_of(device: &GpuDevice) -> Option<String> {
-    let network = device.network.as_ref()?;
-    let parts = [network.status.as_str(), network.inet.as_str()];
-    let known: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    (!known.is_empty()).then(|| known.join(" "))
 }
 
 const fn health_class(health: DeviceHealth) -> &'static str {

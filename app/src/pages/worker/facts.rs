@@ -1,12 +1,13 @@
 //! Host and reach, as lists of facts.
 
+use super::ask::HostDetail;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
 use crate::format::{self, Span, Zone};
 use crate::i18n::{Messages, use_text};
 use crate::pages::workers::Heartbeat;
 use crate::widgets::{Meter, use_zone};
-use api::{ConditionKind, KernelInfo, Reason, WorkerStatus, WorkerView};
+use api::{ConditionKind, Reason, WorkerView};
 use leptos::prelude::*;
 
 /// A fact: name, value, and how full something is.
@@ -47,12 +48,12 @@ pub fn HostFacts(
     /// Whose.
     worker: WorkerCell,
     /// What it reported last.
-    status: Memo<WorkerStatus>,
+    host: Memo<HostDetail>,
 ) -> impl IntoView {
     let (text, zone) = (use_text(), use_zone());
     let facts = Memo::new(move |_| {
         let worker = worker.read();
-        status.with(|status| host_facts(&worker, status, text.get(), zone.get()))
+        host.with(|host| host_facts(&worker, host, text.get(), zone.get()))
     });
     view! {
         <section class="panel section host">
@@ -63,18 +64,14 @@ pub fn HostFacts(
     .into_any()
 }
 
-fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Messages, zone: Zone) -> Vec<Fact> {
+fn host_facts(worker: &WorkerView, host: &HostDetail, messages: &'static Messages, zone: Zone) -> Vec<Fact> {
     let words = &messages.worker;
     let mut facts = vec![Fact::new(words.hostname, worker.hostname.clone())];
-    let os = status.os.as_ref().map(|os| join(&[&os.name, &os.version])).filter(|os| !os.is_empty());
-    facts.push(Fact::new(words.operating_system, os.unwrap_or_else(|| worker.os.clone())));
-    if let Some(kernel) = &status.kernel {
-        facts.push(Fact::new(words.kernel, kernel_name(kernel)));
-    }
-    if let Some(uptime_ms) = status.uptime.as_ref().and_then(|uptime| uptime.uptime) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a negative time becomes zero")]
-        let seconds = (uptime_ms / 1000.0) as u64;
-        facts.push(Fact::new(words.uptime, (messages.words.span)(Span::of_seconds(seconds))));
+    let os = if host.os.is_empty() { &worker.os } else { &host.os };
+    facts.push(Fact::new(words.operating_system, os.clone()));
+    facts.push(Fact::new(words.kernel, host.kernel.clone()));
+    if let Some(uptime_s) = host.uptime_s {
+        facts.push(Fact::new(words.uptime, (messages.words.span)(Span::of_seconds(uptime_s))));
     }
     if let Some((count, percent)) = worker.host.cpu_count.zip(worker.host.cpu_percent) {
         let value = (words.processors_value)(&count.to_string(), &format::percent(percent));
@@ -85,32 +82,16 @@ fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Mes
     if let Some((used, total)) = worker.host.memory_used_bytes.zip(worker.host.memory_total_bytes) {
         facts.push(Fact::used(words.main_memory, used, total, messages));
     }
-    if let Some((used, total)) =
-        status.swap.as_ref().and_then(|swap| swap.used.zip(swap.total)).filter(|(_, total)| *total > 0)
-    {
-        facts.push(Fact::used(words.swap, used, total, messages));
+    if let Some(swap) = host.swap {
+        facts.push(Fact::used(words.swap, swap.used, swap.total, messages));
     }
-    for file_system in status.filesystem.iter().flatten() {
-        if let Some((used, total)) = file_system.used.zip(file_system.total) {
-            facts.push(Fact::used(&(words.file_system)(&file_system.mount_point), used, total, messages));
-        }
+    for (mount_point, space) in &host.file_systems {
+        facts.push(Fact::used(&(words.file_system)(mount_point), space.used, space.total, messages));
     }
     facts.push(Fact::new(words.version, worker.version.clone().unwrap_or_else(|| words.version_unknown.to_owned())));
     facts.push(Fact::new(words.worker_id, worker.uuid.to_string()));
     facts.push(Fact::new(words.joined, format::full_time(worker.joined_ms, zone)));
     facts
-}
-
-/// The release, which names the architecture on some systems and not on others.
-fn kernel_name(kernel: &KernelInfo) -> String {
-    if kernel.release.ends_with(&kernel.architecture) {
-        return kernel.release.clone();
-    }
-    join(&[&kernel.release, &kernel.architecture])
-}
-
-fn join(parts: &[&str]) -> String {
-    parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ")
 }
 
 /// How the server and the worker reach one another.

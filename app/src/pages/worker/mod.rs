@@ -20,6 +20,7 @@ use crate::pages::workers::{Failure, Labels};
 use crate::paths;
 use crate::session::UiError;
 use crate::widgets::StateBadge;
+use crate::wire::page_data;
 use api::{WorkerId, WorkerState};
 use ask::{WorkerDetail, ask_worker};
 use conditions::Conditions;
@@ -40,7 +41,7 @@ pub fn WorkerPage() -> impl IntoView {
     let fleet = use_fleet();
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
-    let detail = Resource::new_blocking(
+    let detail = page_data(
         move || id.get(),
         |id| async move {
             match id {
@@ -96,14 +97,14 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
     follow_detail(id, detail, conditions);
     // A worker that is deleted while one looks at it stays readable, and says so.
     let is_gone = Memo::new(move |_| fleet.is_whole() && !fleet.members().contains(&id));
-    let (status, events) =
-        (Memo::new(move |_| detail.read().status.clone()), Memo::new(move |_| detail.read().events.clone()));
+    let (host, events) =
+        (Memo::new(move |_| detail.read().host.clone()), Memo::new(move |_| detail.read().events.clone()));
     view! {
         <Head worker=worker.clone() is_gone/>
         <div class="worker-page">
             <Conditions worker=worker.clone()/>
-            <Devices worker=worker.clone() status/>
-            <HostFacts worker=worker.clone() status/>
+            <Devices worker=worker.clone() host/>
+            <HostFacts worker=worker.clone() host/>
             <div class="worker-side">
                 <Reach worker=worker.clone()/>
                 <Events events/>

@@ -16,6 +16,7 @@ use crate::manage::{Manage, ManageDialog, WorkerMenu};
 use crate::paths;
 use crate::preferences::use_layout;
 use crate::session::UiError;
+use crate::wire::page_data;
 pub use banner::Banner;
 use card::WorkerCard;
 pub use card::{DevicesLine, Heartbeat, Labels};
@@ -32,7 +33,7 @@ pub fn WorkersPage() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     let query = use_list_query();
-    let part = Resource::new_blocking(
+    let part = page_data(
         || (),
         move |()| async move {
             if fleet.is_whole_untracked() { Ok(None) } else { ask_part(query.get_untracked()).await.map(Some) }
