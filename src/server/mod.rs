@@ -1,4 +1,6 @@
 //! The server: registry of workers, judge of their state, REST API and admin UI.
 
+pub mod auth;
 pub mod error;
+pub mod listen;
 pub mod store;
