@@ -4,4 +4,5 @@ pub mod assets;
 pub mod auth;
 pub mod error;
 pub mod listen;
+pub mod rest;
 pub mod store;
