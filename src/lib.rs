@@ -5,3 +5,4 @@ pub mod config;
 pub mod data_dir;
 pub mod random;
 pub mod server;
+pub mod worker;
