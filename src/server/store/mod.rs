@@ -3,6 +3,14 @@
 //! Queries are static text with `$1` parameters that PostgreSQL takes too; what is SQLite's own (pragmas, the form of
 //! migrations) stays in this file and in `sqlite/`.
 
+mod api_keys;
+mod sessions;
+mod users;
+
+pub use api_keys::{ApiKeyOwner, ApiKeyRow, NewApiKey};
+pub use sessions::{NewSession, SessionRow};
+pub use users::{NewPassword, NewUser, UserRow};
+
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use std::path::{Path, PathBuf};
@@ -93,11 +101,31 @@ impl Store {
         &self.readers
     }
 
+    /// A value of `settings`.
+    pub async fn setting(&self, name: &str) -> sqlx::Result<Option<String>> {
+        sqlx::query_scalar("SELECT value FROM settings WHERE name = $1").bind(name).fetch_optional(self.readers()).await
+    }
+
+    /// The value of `settings` that is there, else `value`, which is then there.
+    pub async fn setting_or_insert(&self, name: &str, value: &str) -> sqlx::Result<String> {
+        sqlx::query("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
+            .bind(name)
+            .bind(value)
+            .execute(self.writer())
+            .await?;
+        sqlx::query_scalar("SELECT value FROM settings WHERE name = $1").bind(name).fetch_one(self.writer()).await
+    }
+
     /// Writes everything to the main file and closes it.
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+/// Milliseconds since 1970, by this host's clock.
+pub fn now_ms() -> i64 {
+    chrono::Utc::now().timestamp_millis()
 }
 
 #[cfg(test)]
