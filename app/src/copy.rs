@@ -93,6 +93,7 @@ pub fn CopyButton(
             </span>
         </span>
     }
+    .into_any()
 }
 
 #[cfg(feature = "hydrate")]

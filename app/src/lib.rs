@@ -9,6 +9,8 @@
 pub mod backend;
 pub mod browser;
 pub mod copy;
+pub mod fleet;
+pub mod format;
 pub mod frame;
 pub mod i18n;
 pub mod icon;
@@ -20,6 +22,7 @@ mod plain_form;
 pub mod preferences;
 pub mod session;
 
+use crate::fleet::Fleet;
 use crate::frame::Frame;
 use crate::i18n::Text;
 use crate::pages::{AddWorkerPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage};
@@ -69,6 +72,7 @@ pub fn App() -> impl IntoView {
     let preferences = Preferences::current();
     provide_context(Text::new(preferences.language));
     provide_context(ThemeChoice(RwSignal::new(preferences.theme)));
+    provide_context(Fleet::default());
     // Every page waits for its data, so that it is whole without JavaScript and its status code is right.
     view! {
         <Router>

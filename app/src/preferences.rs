@@ -140,7 +140,8 @@ pub async fn set_theme(
     Ok(())
 }
 
-#[cfg(all(test, feature = "ssr"))]
+#[cfg(test)]
+#[cfg(feature = "ssr")]
 mod tests {
     use super::*;
 

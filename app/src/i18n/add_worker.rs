@@ -148,16 +148,6 @@ pub struct AddWorkerMessages {
     pub arrived: fn(usize) -> String,
     /// Check: the worker has joined.
     pub check_joined: &'static str,
-    /// Check: heartbeats arrive.
-    pub check_heartbeat: &'static str,
-    /// Check: the server reaches it.
-    pub check_direct: &'static str,
-    /// Check: its clock.
-    pub check_clock: &'static str,
-    /// Check: its devices.
-    pub check_devices: &'static str,
-    /// Check: who it is.
-    pub check_identity: &'static str,
     /// Link to the worker: its name.
     pub open_worker: fn(&str) -> String,
     /// The link's visible word.
@@ -250,16 +240,11 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     arrivals: "Arrivals",
     waiting: "Waiting for the first contact…",
     waiting_static: "New workers appear in the list of workers.",
-    waiting_hint: "Usually a few seconds after the command. Nothing after a minute? The worker’s log names the reason: docker logs gpustack-worker, or journalctl -u gpustack-worker.",
+    waiting_hint: "Usually a few seconds after the command. Nothing after a minute? The worker’s log names the reason: docker logs gpustack-worker, or journalctl -u gpustack-worker. A host that was a worker before keeps its row in the list.",
     arrived: |count| {
         if count == 1 { "One worker has arrived.".to_owned() } else { format!("{count} workers have arrived.") }
     },
     check_joined: "Joined",
-    check_heartbeat: "Heartbeat",
-    check_direct: "Direct probe",
-    check_clock: "Clock",
-    check_devices: "Devices",
-    check_identity: "Identity",
     open_worker: |name| format!("Open worker {name}"),
     open: "Open",
 };
@@ -344,14 +329,9 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     arrivals: "加入情况",
     waiting: "正在等待节点首次联系…",
     waiting_static: "新节点会出现在工作节点列表中。",
-    waiting_hint: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请查看节点日志中的原因：docker logs gpustack-worker 或 journalctl -u gpustack-worker。",
+    waiting_hint: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请查看节点日志中的原因：docker logs gpustack-worker 或 journalctl -u gpustack-worker。曾加入过的主机会保留在节点列表中。",
     arrived: |count| format!("已有 {count} 个节点加入。"),
     check_joined: "加入",
-    check_heartbeat: "心跳",
-    check_direct: "直接探测",
-    check_clock: "时钟",
-    check_devices: "设备",
-    check_identity: "身份",
     open_worker: |name| format!("打开节点 {name}"),
     open: "打开",
 };

@@ -7,7 +7,11 @@ pub mod add_worker;
 pub mod copy;
 pub mod frame;
 pub mod login;
+pub mod reasons;
 pub mod settings;
+pub mod words;
+
+pub use reasons::{ReasonContext, ReasonText, reason_text};
 
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -70,12 +74,24 @@ impl Language {
     /// All texts in this language.
     pub const fn messages(self) -> &'static Messages {
         match self {
-            Self::En => {
-                &Messages { frame: frame::EN, login: login::EN, settings: settings::EN, add_worker: add_worker::EN, copy: copy::EN }
-            }
-            Self::Zh => {
-                &Messages { frame: frame::ZH, login: login::ZH, settings: settings::ZH, add_worker: add_worker::ZH, copy: copy::ZH }
-            }
+            Self::En => &Messages {
+                language: Self::En,
+                words: words::EN,
+                frame: frame::EN,
+                login: login::EN,
+                settings: settings::EN,
+                add_worker: add_worker::EN,
+                copy: copy::EN,
+            },
+            Self::Zh => &Messages {
+                language: Self::Zh,
+                words: words::ZH,
+                frame: frame::ZH,
+                login: login::ZH,
+                settings: settings::ZH,
+                add_worker: add_worker::ZH,
+                copy: copy::ZH,
+            },
         }
     }
 }
@@ -83,6 +99,10 @@ impl Language {
 /// All texts in one language.
 #[derive(Debug)]
 pub struct Messages {
+    /// Which language.
+    pub language: Language,
+    /// Words and measures that many parts use.
+    pub words: words::WordMessages,
     /// What is around every page.
     pub frame: frame::FrameMessages,
     /// The login page.

@@ -209,6 +209,7 @@ pub fn parse_port(text: &str) -> Option<u16> {
 
 /// The first port from [`DEFAULT_WORKER_PORT`] on that is not taken. Tunnels of several workers end on one server,
 /// so each needs its own.
+#[cfg(feature = "ssr")]
 pub fn free_worker_port(taken: &[u16]) -> u16 {
     (DEFAULT_WORKER_PORT..=u16::MAX).find(|port| !taken.contains(port)).unwrap_or(DEFAULT_WORKER_PORT)
 }
@@ -750,6 +751,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "ssr")]
     fn the_next_worker_behind_tunnels_gets_a_free_port() {
         assert_eq!(free_worker_port(&[]), 10150);
         assert_eq!(free_worker_port(&[10151, 10150]), 10152);

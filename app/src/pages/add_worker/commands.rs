@@ -51,6 +51,7 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
             </Show>
         </section>
     }
+    .into_any()
 }
 
 /// What to run on the worker's host.
@@ -98,6 +99,7 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
             </section>
         </Show>
     }
+    .into_any()
 }
 
 /// A text of the page.
@@ -120,4 +122,5 @@ fn CommandBlock(
             <CopyButton text=command shown_in=id/>
         </figure>
     }
+    .into_any()
 }

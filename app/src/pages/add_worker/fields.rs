@@ -45,7 +45,7 @@ pub fn Tiles<C: Choice>(
             </label>
         }
     };
-    view! { <div class="tiles">{C::all().iter().copied().map(tile).collect_view()}</div> }
+    view! { <div class="tiles">{C::all().iter().copied().map(tile).collect_view()}</div> }.into_any()
 }
 
 /// Container, binary or systemd.
@@ -73,6 +73,7 @@ pub fn PackagingTabs(chosen: Packaging) -> impl IntoView {
             {Packaging::ALL.map(segment).collect_view()}
         </div>
     }
+    .into_any()
 }
 
 /// A field with its label, hint and fault. It stays in the document while it is hidden, so that nothing typed is lost.
@@ -114,6 +115,7 @@ pub fn TextField(page: JoinPage, field: Field) -> impl IntoView {
             <p class="field-fault" id=fault_id role="status">{fault}</p>
         </div>
     }
+    .into_any()
 }
 
 /// What the field holds at first. The server's address is there to be looked at; other defaults are placeholders.

@@ -3,10 +3,10 @@
 use super::command::{
     Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, Route, SshTarget, SshTargetError,
     TunnelCommands, Tunnels, Vendor, bastion_login, check_devices_command, check_server_command, forwarded_url,
-    free_worker_port, join_command, parse_port, tunnel_commands,
+    join_command, parse_port, tunnel_commands,
 };
 use crate::model::JoinInfo;
-use api::{ServerUrl, ServerUrlError, WorkerView};
+use api::{ServerUrl, ServerUrlError};
 use serde::{Deserialize, Serialize};
 
 /// How server and worker reach one another, as a choice.
@@ -161,16 +161,20 @@ pub struct Defaults {
     pub join: JoinInfo,
     /// A port that no worker behind a tunnel has.
     pub worker_port: u16,
+    /// When the page was opened, in milliseconds since 1970 by the server's clock.
+    pub opened_ms: i64,
 }
 
 impl Defaults {
-    /// `workers` are those that have joined: tunnels of several workers end on one server, so their ports are taken.
-    pub fn new(join: JoinInfo, workers: &[WorkerView]) -> Self {
-        let behind_tunnels = workers.iter().filter(|worker| {
+    /// Tunnels of several workers end on one server, so the ports of those that have joined are taken.
+    #[cfg(feature = "ssr")]
+    pub fn new(join: JoinInfo, fleet: &api::FleetSnapshot) -> Self {
+        let behind_tunnels = fleet.workers.iter().filter(|worker| {
             worker.ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()) || worker.ip == "localhost"
         });
         let taken: Vec<u16> = behind_tunnels.map(|worker| worker.port).collect();
-        Self { join, worker_port: free_worker_port(&taken) }
+        let worker_port = super::command::free_worker_port(&taken);
+        Self { join, worker_port, opened_ms: fleet.server_time_ms }
     }
 }
 
@@ -456,6 +460,7 @@ mod tests {
                 port: 8090,
             },
             worker_port: 10152,
+            opened_ms: 0,
         }
     }
 

@@ -24,7 +24,7 @@ async fn join_defaults() -> Result<Defaults, UiError> {
     let authorised = crate::session::authorised().await?;
     let join = authorised.backend.join_info(&authorised.request).await;
     let fleet = authorised.backend.fleet().await;
-    Ok(Defaults::new(join, &fleet.workers))
+    Ok(Defaults::new(join, &fleet))
 }
 
 /// What all parts of the page share.
@@ -69,6 +69,7 @@ fn Join(defaults: Defaults) -> impl IntoView {
     let text = use_text();
     let query = use_query_map().get_untracked();
     let form = RwSignal::new(JoinForm::from_query(|name| query.get(name)));
+    let opened_ms = defaults.opened_ms;
     let defaults = RwSignal::new(defaults);
     let plan = Memo::new(move |_| form.read().plan(&defaults.read()));
     let page = JoinPage { form, defaults, plan };
@@ -126,7 +127,7 @@ fn Join(defaults: Defaults) -> impl IntoView {
                     </Show>
                     <CommandStep page/>
                 </fieldset>
-                <Arrivals/>
+                <Arrivals opened_ms/>
             </div>
         </form>
     }
@@ -143,6 +144,7 @@ fn LoopbackWarning(page: JoinPage) -> impl IntoView {
             </Show>
         </div>
     }
+    .into_any()
 }
 
 /// What stands in the form now.

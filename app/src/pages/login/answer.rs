@@ -1,5 +1,6 @@
 //! What a login attempt came to, as the browser learns it: as a value, or in the query of the next page.
 
+#[cfg(feature = "ssr")]
 use crate::paths;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,7 @@ pub enum LoginProblem {
 }
 
 /// The login page, which leads to `next` when the session's cookie comes along, and explains when it does not.
+#[cfg(feature = "ssr")]
 pub fn check_path(next: &str) -> String {
     format!("{}?entered=1&next={}", paths::LOGIN, paths::escape_query(next))
 }
@@ -42,6 +44,7 @@ pub fn is_check(parameter: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// The login page with a problem.
+#[cfg(feature = "ssr")]
 pub fn problem_path(problem: LoginProblem, next: &str) -> String {
     let problem = match problem {
         LoginProblem::Wrong => "wrong".to_owned(),
@@ -64,7 +67,7 @@ pub fn problem_of_query(parameter: impl Fn(&str) -> Option<String>) -> Option<Lo
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ssr"))]
 mod tests {
     use super::*;
 

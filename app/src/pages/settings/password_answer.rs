@@ -1,6 +1,7 @@
 //! What a change of password came to, as the browser learns it: as a value, or in the query of the next page.
 
 use crate::model::PasswordOutcome;
+#[cfg(feature = "ssr")]
 use crate::paths;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,7 @@ impl PasswordAnswer {
 }
 
 /// The page of the change with what came of it.
+#[cfg(feature = "ssr")]
 pub fn path(answer: &PasswordAnswer) -> String {
     let (word, number) = match answer {
         PasswordAnswer::RepeatDiffers => ("repeat", 0),
@@ -54,7 +56,7 @@ pub fn of_query(parameter: impl Fn(&str) -> Option<String>) -> Option<PasswordAn
     Some(PasswordAnswer::Outcome(outcome))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ssr"))]
 mod tests {
     use super::*;
 
