@@ -19,6 +19,7 @@ use clap::Parser;
 use operator::Operator;
 use options::Options;
 use report::{Measurements, Report};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server_process::ServerProcess;
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ use worker::PlayedWorker;
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    raise_open_files();
     let outcome =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime").and_then(
             |runtime| {
@@ -45,6 +47,15 @@ fn main() -> ExitCode {
             eprintln!("fleet: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Each connection is a file descriptor, and the usual 1024 are soon used up. Where no more is allowed, connections fail
+/// and are reported.
+fn raise_open_files() {
+    let allowed = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: allowed, maximum: allowed }) {
+        eprintln!("fleet: the limit of open files cannot be raised: {error}");
     }
 }
 
