@@ -1,5 +1,6 @@
 import { defineConfig } from '@playwright/test';
 import { chromium } from './support/machine.ts';
+import { plainHttpHost } from './support/test.ts';
 
 export default defineConfig({
   testDir: 'tests',
@@ -26,6 +27,7 @@ export default defineConfig({
         '--disable-background-networking',
         '--disable-component-update',
         '--disable-sync',
+        `--host-resolver-rules=MAP ${plainHttpHost} 127.0.0.1`,
       ],
     },
   },

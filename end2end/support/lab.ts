@@ -9,8 +9,6 @@ import { Program } from './program.ts';
 /** For the tests that are not about the first password. */
 export const adminPassword = 'Granite-Harbour-42';
 
-const startLimitMs = 30_000;
-
 /** How the stand-in for `npu-smi` behaves. */
 export type NpuSmiMode = 'normal' | 'hang' | 'error' | 'unhealthy';
 
@@ -73,19 +71,18 @@ export class Lab {
     return this.#programs.map(({ name, program }) => ({ name, output: program.output }));
   }
 
-  /** Starts a server without a worker, and waits until it answers. */
+  /** Starts a server without a worker, and waits until it says where it is. */
   async server(options: ServerOptions = {}): Promise<Server> {
-    const port = options.port ?? (await freePort());
     const dataDir = options.dataDir ?? (await this.folder());
     const password = options.password === undefined ? adminPassword : options.password;
-    const args = ['start', '--port', String(port), '--data-dir', dataDir, '--disable-worker', ...(options.args ?? [])];
-    const env: Record<string, string> = { ...clockEnvironment(options.clock) };
+    const args = ['start', '--port', String(options.port ?? 0), '--data-dir', dataDir, '--disable-worker'];
+    args.push(...(options.args ?? []));
+    const env = clockEnvironment(options.clock);
     if (password !== null) env['GPUSTACK_BOOTSTRAP_PASSWORD'] = password;
     const started = this.start('server', { command: program('gpustack'), args, env });
-    const url = `http://127.0.0.1:${port}`;
-    await answers(`${url}/healthz`, started);
+    const [, port] = await started.printed(/Address +http:\/\/127\.0\.0\.1:(\d+)/);
     const file = async (name: string) => (await readFile(join(dataDir, name), 'utf8')).trim();
-    return { program: started, url, port, dataDir, file };
+    return { program: started, url: `http://127.0.0.1:${port}`, port: Number(port), dataDir, file };
   }
 
   /** Starts a worker with eight stand-in NPUs. */
@@ -154,14 +151,4 @@ function clockEnvironment(clock: FakeClock | undefined): Record<string, string> 
     DONT_FAKE_MONOTONIC: '1',
     TZ: 'UTC',
   };
-}
-
-async function answers(url: string, started: Program): Promise<void> {
-  const deadline = Date.now() + startLimitMs;
-  for (;;) {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
-    if (answer?.ok === true) return;
-    if (started.hasEnded || Date.now() > deadline) throw new Error(`${url} does not answer:\n${started.output}`);
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
 }

@@ -5,6 +5,12 @@ import { adminPassword, Lab, type Server } from './lab.ts';
 export { expect } from '@playwright/test';
 export type { Page } from '@playwright/test';
 
+/**
+ * An address as servers have it in company networks, which the browser is told to look for on this machine. Pages from
+ * it are not trusted as those from the loopback address are. (TEST-NET-3, RFC 5737.)
+ */
+export const plainHttpHost = '203.0.113.7';
+
 interface Fixtures {
   /** Messages of the browser's console that a test expects, e.g. of a connection that it cuts. */
   expectedComplaints: RegExp[];
@@ -44,9 +50,14 @@ export const test = base.extend<Fixtures>({
   ],
 });
 
+/** The server's address as a browser in the company's network has it. */
+export function plainHttp(server: Server): string {
+  return `http://${plainHttpHost}:${server.port}`;
+}
+
 /** Opens a page and waits until the browser has taken it over. */
-export async function open(page: Page, server: Server, path: string): Promise<void> {
-  await page.goto(server.url + path);
+export async function open(page: Page, url: string): Promise<void> {
+  await page.goto(url);
   await hydrated(page);
 }
 
@@ -54,16 +65,16 @@ export async function hydrated(page: Page): Promise<void> {
   await page.waitForFunction(() => document.documentElement.dataset['hydrated'] === '1');
 }
 
-/** Logs in as a person does. */
-export async function logIn(page: Page, server: Server, password = adminPassword): Promise<void> {
-  await open(page, server, '/login');
+/** Logs in as a person does, and comes to the list of workers. */
+export async function logIn(page: Page, url: string, password = adminPassword): Promise<void> {
+  await open(page, `${url}/login`);
   await fillLogin(page, password);
-  await page.waitForURL(url => !url.pathname.startsWith('/login'));
+  await page.waitForURL(/\/workers$/);
   await hydrated(page);
 }
 
 export async function fillLogin(page: Page, password: string): Promise<void> {
   await page.getByLabel('User', { exact: true }).fill('admin');
-  await page.getByLabel('Password').fill(password);
+  await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Log in' }).click();
 }
