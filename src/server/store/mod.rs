@@ -13,6 +13,9 @@ pub use users::{NewPassword, NewUser, UserRow};
 
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -72,6 +75,7 @@ impl Store {
             .busy_timeout(ACQUIRE_TIMEOUT)
             .foreign_keys(true);
         let open_failed = |source| OpenError::Open { path: path.to_owned(), source };
+        make_private(path).map_err(|error| open_failed(sqlx::Error::Io(error)))?;
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -120,6 +124,14 @@ impl Store {
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+    }
+}
+
+/// It holds hashes of passwords. `SQLite` gives the files beside it the same mode.
+fn make_private(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
