@@ -6,6 +6,7 @@
 mod api_keys;
 mod sessions;
 mod users;
+pub mod workers;
 
 pub use api_keys::{ApiKeyOwner, ApiKeyRow, NewApiKey};
 pub use sessions::{NewSession, SessionRow};
