@@ -61,7 +61,9 @@ async fn run_server(
         Some(worker) => Some((worker::bind(worker.identity.port).await?, worker.clone())),
         None => None,
     };
-    let server = Server::open(&config).await?;
+    // the worker says goodbye to a server that still answers
+    let server_stopping = CancellationToken::new();
+    let server = Server::open(&config, server_stopping.clone()).await?;
     let worker = match worker_listener {
         Some((listener, worker)) => {
             let url = own_url(&config, port)?;
@@ -70,7 +72,7 @@ async fn run_server(
         None => None,
     };
     output::print(&welcome::text(&config, port, server.auth()))?;
-    run_together(server, listener, worker, stopping).await
+    run_together((server, listener, server_stopping), worker, stopping).await
 }
 
 fn lock(config: &ServerConfig) -> Result<InstanceLock, CommandError> {
@@ -92,13 +94,10 @@ fn own_url(config: &ServerConfig, port: u16) -> Result<ServerUrl, CommandError> 
 
 /// When one of the two ends, the other is stopped.
 async fn run_together(
-    server: Server,
-    listener: TcpListener,
+    (server, listener, server_stopping): (Server, TcpListener, CancellationToken),
     worker: Option<(TcpListener, WorkerConfig)>,
     stopping: CancellationToken,
 ) -> Result<(), CommandError> {
-    // the worker says goodbye to a server that still answers
-    let server_stopping = CancellationToken::new();
     let worker_part = async {
         let _stop_server = server_stopping.clone().drop_guard();
         let Some((listener, config)) = worker else {
@@ -109,8 +108,8 @@ async fn run_together(
     };
     let server_part = async {
         let _stop_worker = stopping.clone().drop_guard();
-        server.serve(listener, server_stopping.clone()).await.map_err(CommandError::from)
+        server.serve(listener, server_stopping.clone()).await;
     };
-    let (worker_ended, server_ended) = tokio::join!(worker_part, server_part);
-    server_ended.and(worker_ended)
+    let (worker_ended, ()) = tokio::join!(worker_part, server_part);
+    worker_ended
 }

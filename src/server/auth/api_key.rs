@@ -40,14 +40,9 @@ impl Auth {
         Ok(row.map(|row| CreatedApiKey { row, value: format!("gpustack_{access_key}_{secret}") }))
     }
 
-    /// A user's keys, newest first, and how many there are in all.
-    pub async fn api_keys(
-        &self,
-        user: &UserIdentity,
-        limit: i64,
-        offset: i64,
-    ) -> Result<(Vec<ApiKeyRow>, u64), ApiError> {
-        Ok(self.inner.store.api_keys(user.id, limit, offset).await?)
+    /// A user's keys, newest first.
+    pub async fn api_keys(&self, user: &UserIdentity) -> Result<Vec<ApiKeyRow>, ApiError> {
+        Ok(self.inner.store.api_keys(user.id).await?)
     }
 
     /// Deletes a user's key, which admits nobody from then on; false when there is none.

@@ -1,22 +1,21 @@
 //! Keys for programs.
 
 use super::body::JsonBody;
+use super::extract::{PathOf, QueryOf};
+use super::paging::PageQuery;
 use crate::server::auth::{ActiveUser, Auth, rfc3339};
 use crate::server::error::ApiError;
 use crate::server::store::{ApiKeyRow, now_ms};
-use api::{ApiKey, ApiKeyCreate, ErrorBody, Page, Pagination};
+use api::{ApiKey, ApiKeyCreate, ErrorBody, Page};
 use axum::Json;
-use axum::extract::{FromRef, Path, Query, State};
+use axum::extract::{FromRef, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
-use serde::Deserialize;
-use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 const MAX_NAME_CHARS: usize = 100;
 const MAX_DESCRIPTION_CHARS: usize = 1000;
-const MAX_PER_PAGE: u32 = 100;
 /// A hundred years.
 const MAX_EXPIRES_IN_S: u64 = 100 * 366 * 24 * 60 * 60;
 
@@ -29,43 +28,25 @@ where
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(delete))
 }
 
-/// Which page.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(rename_all = "camelCase", default)]
-struct PageQuery {
-    /// Counted from 1.
-    page: u32,
-    /// 1 to 100.
-    per_page: u32,
-}
-
-impl Default for PageQuery {
-    fn default() -> Self {
-        Self { page: 1, per_page: MAX_PER_PAGE }
-    }
-}
-
 /// The caller's keys, newest first, without their values.
 #[utoipa::path(
     get,
     path = "/v1/api-keys",
     tag = "api keys",
-    params(PageQuery),
+    params(
+        ("page" = Option<u32>, Query, description = "Counted from 1"),
+        ("perPage" = Option<u32>, Query, description = "1 to 100"),
+    ),
     responses((status = OK, body = Page<ApiKey>), (status = UNAUTHORIZED, body = ErrorBody))
 )]
 async fn list(
     State(auth): State<Auth>,
     ActiveUser(user): ActiveUser,
-    Query(query): Query<PageQuery>,
+    QueryOf(query): QueryOf<PageQuery>,
 ) -> Result<Json<Page<ApiKey>>, ApiError> {
-    let page = query.page.max(1);
-    let per_page = query.per_page.clamp(1, MAX_PER_PAGE);
-    let offset = i64::from(page - 1) * i64::from(per_page);
-    let (rows, total) = auth.api_keys(&user, per_page.into(), offset).await?;
-    let total_page = u32::try_from(total.div_ceil(per_page.into())).unwrap_or(u32::MAX);
-    let items = rows.into_iter().map(|row| shown(row, None)).collect();
-    Ok(Json(Page { items, pagination: Pagination { page, per_page, total, total_page } }))
+    let wish = query.wish()?;
+    let keys = auth.api_keys(&user).await?;
+    Ok(Json(wish.cut(keys.into_iter(), |key| shown(key, None))))
 }
 
 /// Makes a key. Its value is in this answer and never again.
@@ -110,7 +91,7 @@ async fn create(
 async fn delete(
     State(auth): State<Auth>,
     ActiveUser(user): ActiveUser,
-    Path(id): Path<i64>,
+    PathOf(id): PathOf<i64>,
 ) -> Result<Json<()>, ApiError> {
     if auth.delete_api_key(&user, id).await? { Ok(Json(())) } else { Err(ApiError::not_found("api key")) }
 }
