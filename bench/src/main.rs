@@ -9,6 +9,7 @@ mod latency;
 mod operator;
 mod options;
 mod report;
+mod server_log;
 mod server_process;
 mod traffic;
 mod worker;
@@ -108,7 +109,7 @@ async fn work_all(
     let (stop, stopped) = watch::channel(false);
     let begun = Instant::now();
     let usage_before = process.as_ref().map(ServerProcess::sample).transpose()?;
-    let statements_before = statements(operator.as_deref()).await?;
+    let statements_before = statements(options)?;
     let mut at_work = JoinSet::new();
     for worker in workers {
         at_work.spawn(worker.work(stopped.clone()));
@@ -132,7 +133,7 @@ async fn work_all(
     if let (Some(process), Some(before)) = (&process, usage_before) {
         measurements.server = Some(process.sample()?.since(before, measurements.steady));
     }
-    let statements_after = statements(operator.as_deref()).await?;
+    let statements_after = statements(options)?;
     measurements.statements =
         statements_after.zip(statements_before).map(|(after, before)| after.saturating_sub(before));
     // nobody listens any more when everything has failed
@@ -158,11 +159,8 @@ async fn until_input_closes(options: &Options) {
     }
 }
 
-async fn statements(operator: Option<&Operator>) -> Result<Option<u64>> {
-    match operator {
-        None => Ok(None),
-        Some(operator) => operator.database_statements().await,
-    }
+fn statements(options: &Options) -> Result<Option<u64>> {
+    options.server_log.as_deref().map(server_log::count_statements).transpose()
 }
 
 fn finish(options: &Options, measurements: Measurements) -> Result<()> {

@@ -104,14 +104,6 @@ impl Operator {
         }
     }
 
-    /// How many statements the server has given its database since it started; None when it does not tell.
-    pub async fn database_statements(&self) -> Result<Option<u64>> {
-        let mut client = self.client()?;
-        let Ok(text) = client.bytes(Method::GET, "/metrics", "text/plain", Vec::new()).await else { return Ok(None) };
-        let text = String::from_utf8_lossy(&text);
-        Ok(text.lines().find_map(|line| line.strip_prefix("gpustack_database_statements_total ")?.trim().parse().ok()))
-    }
-
     fn client(&self) -> Result<Client> {
         let mut client = Client::new(self.server.clone(), LIMIT);
         match &self.proof {
