@@ -85,13 +85,12 @@ async fn join_all(options: &Options, server: &ServerUrl, measurements: &mut Meas
     while let Some(outcome) = joining.join_next().await {
         match outcome.context("a played worker broke")? {
             Ok((worker, arrival)) => {
-                measurements.add_arrival(&arrival);
+                measurements.add_arrival(&arrival, begun);
                 joined.push(worker);
             }
             Err(error) => measurements.failures.add("join", &error),
         }
     }
-    measurements.joining = begun.elapsed();
     if joined.is_empty() {
         bail!("no worker could join; {}", measurements.failures.first().unwrap_or("nobody tells why"));
     }

@@ -31,7 +31,7 @@ enum Proof {
 /// What a watching browser received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
-    /// The first page of data.
+    /// The first page of data, compressed.
     pub snapshot_bytes: u64,
     /// Of the stream.
     pub events: u64,
@@ -75,6 +75,7 @@ impl Operator {
     pub async fn watch(self: std::sync::Arc<Self>, mut stopped: watch::Receiver<bool>) -> Result<Watched> {
         let mut watched = Watched::default();
         let mut snapshots = self.client()?;
+        snapshots.accept_compressed();
         watched.snapshot_bytes = snapshot(&mut snapshots).await?;
         let mut events = self.client()?;
         let response = events.send(Method::GET, EVENTS, "text/plain", Vec::new()).await?;

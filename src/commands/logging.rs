@@ -7,9 +7,10 @@ const QUIET: &str = "warn,gpustack=info";
 /// The libraries' own debug output would bury ours.
 const VERBOSE: &str = "info,gpustack=debug,detect=debug,sqlx=warn";
 
-/// Sends the log to standard error from now on.
+/// Sends the log to standard error from now on. `RUST_LOG` chooses more finely, e.g. `sqlx::query=debug`.
 pub fn start(debug: bool) {
-    let filter = EnvFilter::new(if debug { VERBOSE } else { QUIET });
+    let usual = if debug { VERBOSE } else { QUIET };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
