@@ -3,6 +3,7 @@
 use crate::process::{Running, gpustack, run, stderr, stdout};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 const TOKEN: &str = "c8e291d8045736ab3aa5ddb6de619291";
 
@@ -118,4 +119,41 @@ fn the_token_that_variables_give_is_the_one_that_is_printed() {
     let none = run(&["token", "--data-dir", dir.path().to_str().unwrap()], &[]);
     assert_eq!(none.status.code(), Some(1));
     assert!(stderr(&none).contains("no server has been started"), "{}", stderr(&none));
+}
+
+#[test]
+fn this_hosts_worker_joins_over_http_and_over_https() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, certificate) = self_signed(dir.path());
+    for args in [&[][..], &["--ssl-keyfile", &key, "--ssl-certfile", &certificate]] {
+        let mut server = Running::server(&dir.path().join("data"), args);
+        assert!(server.url().starts_with(if args.is_empty() { "http://" } else { "https://" }));
+        server.wait_for_stderr("has joined the server");
+        assert_eq!(server.stop().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_worker_elsewhere_joins_with_the_printed_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let (key, certificate) = self_signed(dir.path());
+    let data_dir = dir.path().join("server");
+    let tls = ["--disable-worker", "--host", "localhost", "--ssl-keyfile", &key, "--ssl-certfile", &certificate];
+    let server = Running::server(&data_dir, &tls);
+    let token = stdout(&run(&["token", "--data-dir", data_dir.to_str().unwrap()], &[]));
+    let own_dir = dir.path().join("worker");
+    let args = ["start", "--server-url", server.url(), "--ca-file", &certificate, "--token", &token];
+    let own = ["--worker-ip", "127.0.0.1", "--worker-port", "0", "--worker-name", "npu-198-97", "--data-dir"];
+    let mut worker = Running::start(gpustack(&[args.as_slice(), &own].concat()).arg(own_dir));
+    worker.wait_for_stderr("has joined the server as npu-198-97");
+    assert_eq!(worker.stop().code(), Some(0));
+}
+
+/// Paths of a key and of a certificate for `localhost`.
+fn self_signed(dir: &Path) -> (String, String) {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (key, certificate) = (dir.join("key.pem"), dir.join("cert.pem"));
+    std::fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
+    std::fs::write(&certificate, pair.cert.pem()).unwrap();
+    (key.to_str().unwrap().to_owned(), certificate.to_str().unwrap().to_owned())
 }

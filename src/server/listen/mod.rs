@@ -50,6 +50,16 @@ pub struct PeerAddress {
 /// Answers connections until `shutdown`, then lets requests in flight finish for a moment. Speaks HTTP/1 and HTTP/2,
 /// inside TLS if that is given.
 pub async fn serve(listener: TcpListener, router: Router, tls: Option<Tls>, shutdown: CancellationToken) {
+    serve_at_most(max_connections(), listener, router, tls, shutdown).await;
+}
+
+async fn serve_at_most(
+    capacity: usize,
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Tls>,
+    shutdown: CancellationToken,
+) {
     let reload = tls.clone().map(|tls| tokio::spawn(tls.reload_on_change(shutdown.clone())));
     let connections = Connections {
         router,
@@ -59,7 +69,7 @@ pub async fn serve(listener: TcpListener, router: Router, tls: Option<Tls>, shut
         cut: CancellationToken::new(),
         tracker: TaskTracker::new(),
     };
-    connections.accept_until(&listener, &shutdown).await;
+    connections.accept_until(&listener, capacity, &shutdown).await;
     drop(listener);
     connections.tracker.close();
     if timeout(DRAIN_TIMEOUT, connections.tracker.wait()).await.is_err() {
@@ -84,8 +94,8 @@ struct Connections {
 }
 
 impl Connections {
-    async fn accept_until(&self, listener: &TcpListener, shutdown: &CancellationToken) {
-        let free = Arc::new(Semaphore::new(max_connections()));
+    async fn accept_until(&self, listener: &TcpListener, capacity: usize, shutdown: &CancellationToken) {
+        let free = Arc::new(Semaphore::new(capacity));
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -204,8 +214,7 @@ fn http_builder() -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .keep_alive_interval(HTTP2_PING_INTERVAL)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT)
-        .max_concurrent_streams(HTTP2_MAX_STREAMS)
-        .enable_connect_protocol();
+        .max_concurrent_streams(HTTP2_MAX_STREAMS);
     builder
 }
 

@@ -4,8 +4,9 @@ use axum::extract::Extension;
 use axum::routing::get;
 use rcgen::generate_simple_self_signed;
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 struct Running {
     address: SocketAddr,
@@ -14,10 +15,14 @@ struct Running {
 }
 
 async fn start(router: Router, tls: Option<Tls>) -> Running {
+    start_at_most(10, router, tls).await
+}
+
+async fn start_at_most(capacity: usize, router: Router, tls: Option<Tls>) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let task = tokio::spawn(serve(listener, router, tls, shutdown.clone()));
+    let task = tokio::spawn(serve_at_most(capacity, listener, router, tls, shutdown.clone()));
     Running { address, shutdown, task }
 }
 
@@ -47,6 +52,33 @@ async fn a_handler_learns_the_peers_address() {
     let own = client.local_addr().unwrap();
     let answer = ask(&mut client, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
     assert!(answer.ends_with(&format!("PeerAddress {{ addr: {own}, https: false }}")), "{answer}");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_answered_at_once_than_the_cap_allows() {
+    let (active, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let handler = {
+        let (active, most) = (active.clone(), most.clone());
+        move || async move {
+            most.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            active.fetch_sub(1, Ordering::SeqCst);
+        }
+    };
+    let server = start_at_most(2, Router::new().route("/", get(handler)), None).await;
+    let mut clients = JoinSet::new();
+    for _ in 0..10 {
+        clients.spawn(async move {
+            let mut client = TcpStream::connect(server.address).await.unwrap();
+            ask(&mut client, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await
+        });
+    }
+    for answer in clients.join_all().await {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert!(most.load(Ordering::SeqCst) <= 2, "{most:?}");
 }
 
 #[tokio::test]
