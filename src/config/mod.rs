@@ -304,7 +304,8 @@ fn worker_identity(sources: &Sources<'_>) -> Result<WorkerIdentity, ConfigError>
     Ok(WorkerIdentity { name, ip, ifname, port: port(sources, Key::WorkerPort, DEFAULT_WORKER_PORT)? })
 }
 
-fn token(sources: &Sources<'_>) -> Result<Option<JoinToken>, ConfigError> {
+/// `--token`, wherever it was given.
+pub fn token(sources: &Sources<'_>) -> Result<Option<JoinToken>, ConfigError> {
     let Some(given) = sources.get(Key::Token)? else { return Ok(None) };
     JoinToken::parse(&given.text).map(Some).map_err(|error| given.bad(error.to_string()))
 }

@@ -6,6 +6,7 @@ mod lock;
 mod token;
 
 pub use lock::{InstanceLock, LockName};
+pub use token::TOKEN;
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

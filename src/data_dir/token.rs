@@ -5,19 +5,20 @@ use crate::config::JoinToken;
 use crate::random;
 use std::path::PathBuf;
 
-const FILE: &str = "token";
+/// The file with the join token.
+pub const TOKEN: &str = "token";
 /// As many as GPUStack 0.7 takes: 128 bits.
 const RANDOM_BYTES: usize = 16;
 
 impl DataDir {
     /// Where the join token is when it was not given otherwise.
     pub fn token_path(&self) -> PathBuf {
-        self.file(FILE)
+        self.file(TOKEN)
     }
 
     /// The join token in the folder; None when there is no such file.
     pub fn stored_token(&self) -> Result<Option<JoinToken>, DataDirError> {
-        let Some(text) = self.read(FILE)? else { return Ok(None) };
+        let Some(text) = self.read(TOKEN)? else { return Ok(None) };
         JoinToken::parse_file(&text).map(Some).map_err(|source| DataDirError::Token { path: self.token_path(), source })
     }
 
@@ -32,7 +33,7 @@ impl DataDir {
         }
         let drawn = random::bytes::<RANDOM_BYTES>();
         let text = random::hex(&drawn.map_err(|source| DataDirError::Write { path: self.token_path(), source })?);
-        self.write(FILE, &format!("{text}\n"))?;
+        self.write(TOKEN, &format!("{text}\n"))?;
         JoinToken::parse(&text).map_err(|source| DataDirError::Token { path: self.token_path(), source })
     }
 }

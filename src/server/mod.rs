@@ -1,6 +1,146 @@
 //! The server: registry of workers, judge of their state, REST API and admin UI.
 
+pub mod announcer;
+pub mod assets;
 pub mod auth;
+pub mod dial;
 pub mod error;
+pub mod flush;
+pub mod journal;
 pub mod listen;
+pub mod membership;
+pub mod probe;
+pub mod registry;
+pub mod rest;
 pub mod store;
+pub mod supervisor;
+
+use crate::config::ServerConfig;
+use announcer::Announcer;
+use auth::{Auth, AuthOpenError};
+use axum::Router;
+use axum::extract::FromRef;
+use flush::Flusher;
+use journal::Journal;
+use listen::{Tls, TlsError};
+use membership::Membership;
+use registry::Registry;
+use registry::assess::Policy;
+use registry::time::ServerClock;
+use rest::Streams;
+use store::{OpenError, Store};
+use supervisor::Supervisor;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What handlers work with; each takes of it what it names.
+#[derive(Clone, FromRef)]
+pub struct ServerState {
+    /// Who is asking.
+    pub auth: Auth,
+    /// All workers.
+    pub registry: Registry,
+    /// Decides about workers' rows.
+    pub membership: Membership,
+    /// Tells what changed.
+    pub announcer: Announcer,
+    /// What happened and is not in the database yet.
+    pub journal: Journal,
+    /// The database.
+    pub store: Store,
+    /// The background jobs.
+    pub supervisor: Supervisor,
+    /// Answers that do not end.
+    pub streams: Streams,
+}
+
+/// Why a server could not run.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// Workers cannot be read from the database.
+    #[error("cannot read the workers from the database: {0}")]
+    Workers(#[source] sqlx::Error),
+    /// Logins cannot be set up.
+    #[error(transparent)]
+    Auth(#[from] AuthOpenError),
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A server that is ready to answer.
+pub struct Server {
+    state: ServerState,
+    flusher: Flusher,
+    tls: Option<Tls>,
+    router: Router,
+}
+
+/// Runs a server on `listener` until `shutdown` is cancelled; then requests in flight are answered and everything that
+/// is in memory reaches the database.
+pub async fn run(listener: TcpListener, config: ServerConfig, shutdown: CancellationToken) -> Result<(), ServerError> {
+    Server::open(&config, shutdown.clone()).await?.serve(listener, shutdown).await;
+    Ok(())
+}
+
+impl Server {
+    /// Opens the database and starts the background jobs, which end with `shutdown`.
+    pub async fn open(config: &ServerConfig, shutdown: CancellationToken) -> Result<Self, ServerError> {
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        let store = Store::open(&config.database).await?;
+        let auth = Auth::open(store.clone(), config).await?;
+        let stored = store.load_workers().await.map_err(ServerError::Workers)?;
+        tracing::info!(workers = stored.len(), "workers are known from before");
+        let policy = Policy { offline_timeout: config.worker_offline_timeout };
+        let registry = Registry::new(ServerClock::start(policy.offline_timeout), policy, stored);
+        let journal = Journal::default();
+        let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone());
+        let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
+        let state = ServerState {
+            auth,
+            registry,
+            membership,
+            announcer: Announcer::default(),
+            journal,
+            store,
+            supervisor: Supervisor::new(shutdown.clone()),
+            streams: Streams::new(shutdown),
+        };
+        state.start_jobs(&flusher, decider);
+        let router = rest::router(state.clone(), Router::new());
+        Ok(Self { state, flusher, tls, router })
+    }
+
+    /// Who may log in and how; for the lines that a server prints when it starts.
+    pub fn auth(&self) -> &Auth {
+        &self.state.auth
+    }
+
+    /// Answers until `shutdown`, then puts everything away.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
+        listen::serve(listener, self.router, self.tls, shutdown).await;
+        self.state.supervisor.ended().await;
+        if let Err(error) = self.flusher.flush_all().await {
+            tracing::error!(%error, "the last heartbeats cannot be written to the database");
+        }
+        self.state.store.close().await;
+    }
+}
+
+impl ServerState {
+    fn start_jobs(&self, flusher: &Flusher, decider: std::sync::Arc<membership::Decider>) {
+        let Self { registry, announcer, journal, supervisor, .. } = self.clone();
+        supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
+        supervisor.start("announce changes", {
+            let registry = registry.clone();
+            move |job| announcer::run(announcer.clone(), registry.clone(), journal.clone(), job)
+        });
+        supervisor.start("probe workers", move |job| probe::run(registry.clone(), job));
+        let flusher = flusher.clone();
+        supervisor.start("write to the database", move |job| flush::run(flusher.clone(), job));
+    }
+}

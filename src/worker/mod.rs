@@ -20,6 +20,7 @@ mod transport;
 pub use address::AddressError;
 pub use detection::DetectionConfig;
 pub use health::{BindError, bind};
+pub use host::hostname;
 pub use identity::IdentityError;
 pub use transport::{HeartbeatAnswer, JoinError, Proof, RestTransport, Transport, TransportError};
 

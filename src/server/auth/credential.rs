@@ -5,8 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, header};
 
 const LEGACY_WORKER_PREFIX: &[u8] = b"system/worker/";
-const ACCESS_KEY_DIGITS: usize = 16;
-const SECRET_DIGITS: usize = 32;
 
 /// The token of `Authorization: Bearer <token>`.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -55,13 +53,6 @@ impl Basic {
     }
 }
 
-/// The halves of `gpustack_<16 hex>_<32 hex>`.
-pub(super) fn split_api_key(key: &str) -> Option<(&str, &str)> {
-    let (access_key, secret) = key.strip_prefix("gpustack_")?.split_once('_')?;
-    let is_hex = |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (is_hex(access_key, ACCESS_KEY_DIGITS) && is_hex(secret, SECRET_DIGITS)).then_some((access_key, secret))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,15 +83,6 @@ mod tests {
         let headers = headers(&format!("Basic {encoded}"));
         let Authorization::Basic(basic) = Authorization::of(&headers) else { panic!("not basic") };
         assert_eq!(basic.user_and_password(), Some(("admin", "a:b")));
-    }
-
-    #[test]
-    fn only_a_whole_api_key_is_split() {
-        let key = format!("gpustack_{}_{}", "a".repeat(16), "b".repeat(32));
-        assert_eq!(split_api_key(&key), Some(("a".repeat(16).as_str(), "b".repeat(32).as_str())));
-        for wrong in ["", "gpustack_", "gpustack_aa_bb", &key[1..], &format!("{key}0"), &key.replace('b', "g")] {
-            assert_eq!(split_api_key(wrong), None, "{wrong}");
-        }
     }
 
     proptest::proptest! {

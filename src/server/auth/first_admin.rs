@@ -37,6 +37,9 @@ pub(super) async fn ensure(
     bootstrap_password: Option<&Secret>,
 ) -> Result<FirstLogin, AuthOpenError> {
     if store.first_admin().await?.is_some() {
+        if bootstrap_password.is_some() {
+            tracing::info!("the given bootstrap password has no effect: there is an administrator already");
+        }
         let file = data_dir.file(INITIAL_ADMIN_PASSWORD);
         return Ok(if file.exists() { FirstLogin::InFile(file) } else { FirstLogin::Chosen });
     }

@@ -4,6 +4,7 @@
 //! no statements; everything is forgotten at once when a password, a session or a key changes here, and within
 //! seconds when another process changes a password.
 
+mod api_key;
 mod cache;
 mod cookie;
 mod credential;
@@ -14,6 +15,7 @@ mod password;
 mod rate_limit;
 mod session;
 
+pub use api_key::CreatedApiKey;
 pub use credential::bearer;
 pub use extract::{ActiveUser, AdminUser, Caller, LoggedIn};
 pub use first_admin::{ADMIN_NAME, FirstLogin};
@@ -25,7 +27,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::random;
 use crate::server::error::ApiError;
 use crate::server::listen::PeerAddress;
-use crate::server::store::{Store, UserRow, now_ms};
+use crate::server::store::{Store, UserRow};
 use cache::{Cache, CacheKey};
 use cookie::CookieName;
 use credential::{Authorization, Basic};
@@ -165,6 +167,25 @@ impl Auth {
         self.inner.cache.clear();
     }
 
+    /// A user's account as the API shows it.
+    pub async fn account(&self, user: &UserIdentity) -> Result<api::User, ApiError> {
+        let row = self.inner.store.user_by_id(user.id).await?.ok_or_else(|| ApiError::not_found("user"))?;
+        Ok(api::User {
+            username: row.username,
+            is_admin: row.is_admin,
+            full_name: row.full_name,
+            require_password_change: row.require_password_change,
+            id: row.id,
+            created_at: rfc3339(row.created_ms),
+            updated_at: rfc3339(row.updated_ms),
+        })
+    }
+
+    /// Changes a user's name for people.
+    pub async fn set_full_name(&self, user: &UserIdentity, full_name: Option<&str>) -> Result<(), ApiError> {
+        Ok(self.inner.store.set_full_name(user.id, full_name).await?)
+    }
+
     fn join_token_matches(&self, candidate: &[u8]) -> bool {
         self.inner.join_token.expose().as_bytes().ct_eq(candidate).into()
     }
@@ -212,26 +233,6 @@ impl Auth {
         Some(proved.ok_or_else(|| {
             ApiError::unauthorized("the join token is wrong; `gpustack token` on the server prints the right one")
         }))
-    }
-
-    async fn user_of_api_key(&self, key: &str) -> Result<UserIdentity, ApiError> {
-        let refused = || ApiError::unauthorized("the API key is unknown, was deleted or has expired");
-        let (access_key, secret) = credential::split_api_key(key).ok_or_else(refused)?;
-        let cache_key = self.inner.cache.key("api key", &[key.as_bytes()]);
-        if let Some(user) = self.inner.cache.get(&cache_key) {
-            return Ok(user);
-        }
-        let generation = self.inner.cache.generation();
-        let owner = self.inner.store.api_key_owner(access_key).await?.ok_or_else(refused)?;
-        let secret_sha256 = sha256_hex(secret.as_bytes());
-        let is_right: bool = owner.secret_sha256.as_bytes().ct_eq(secret_sha256.as_bytes()).into();
-        let remaining_ms = owner.key_expires_ms.map(|expires_ms| expires_ms.saturating_sub(now_ms()));
-        if !is_right || remaining_ms.is_some_and(|left_ms| left_ms <= 0) {
-            return Err(refused());
-        }
-        let user = UserIdentity::from(owner.user);
-        self.remember(cache_key, &user, remaining_ms, generation);
-        Ok(user)
     }
 
     async fn user_of_basic(&self, peer: IpAddr, basic: &Basic) -> Result<UserIdentity, ApiError> {
@@ -286,6 +287,12 @@ impl Inner {
 fn peer_ip(parts: &Parts) -> IpAddr {
     // a request that came through no listener of ours, as in tests of routers, shares one bucket
     parts.extensions.get::<PeerAddress>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.addr.ip())
+}
+
+/// A time in the form that GPUStack's API has: whole seconds, UTC.
+pub fn rfc3339(ms: i64) -> String {
+    let time = chrono::DateTime::from_timestamp_millis(ms).unwrap_or_default();
+    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// SHA-256 in hexadecimal digits: enough for secrets of 128 random bits, which nobody guesses.

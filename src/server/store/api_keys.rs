@@ -61,19 +61,12 @@ impl Store {
         .await
     }
 
-    /// A user's keys, newest first, and how many there are in all.
-    pub async fn api_keys(&self, user_id: i64, limit: i64, offset: i64) -> sqlx::Result<(Vec<ApiKeyRow>, u64)> {
-        let rows = sqlx::query_as("SELECT * FROM api_keys WHERE user_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3")
+    /// A user's keys, newest first.
+    pub async fn api_keys(&self, user_id: i64) -> sqlx::Result<Vec<ApiKeyRow>> {
+        sqlx::query_as("SELECT * FROM api_keys WHERE user_id = $1 ORDER BY id DESC")
             .bind(user_id)
-            .bind(limit)
-            .bind(offset)
             .fetch_all(self.readers())
-            .await?;
-        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM api_keys WHERE user_id = $1")
-            .bind(user_id)
-            .fetch_one(self.readers())
-            .await?;
-        Ok((rows, u64::try_from(total).unwrap_or(0)))
+            .await
     }
 
     /// Adds a key; None when the user has one of that name.

@@ -1,0 +1,19 @@
+//! The log: standard error, quiet unless asked.
+
+use std::io::{self, IsTerminal};
+use tracing_subscriber::EnvFilter;
+
+const QUIET: &str = "warn,gpustack=info";
+/// The libraries' own debug output would bury ours.
+const VERBOSE: &str = "info,gpustack=debug,detect=debug,sqlx=warn";
+
+/// Sends the log to standard error from now on.
+pub fn start(debug: bool) {
+    let filter = EnvFilter::new(if debug { VERBOSE } else { QUIET });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(debug)
+        .init();
+}
