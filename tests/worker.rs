@@ -1,30 +1,32 @@
 //! A whole worker, with a stand-in for `npu-smi`, in front of a server that notes what it hears.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
+
+mod support;
 
 use api::{
-    HeartbeatRequest, HeartbeatResponse, Reason, RegisterRequest, RegisterResponse, ServerUrl, StatusReport,
-    SystemReserved, WorkerId, WorkerStatus,
+    HeartbeatRequest, HeartbeatResponse, Reason, RegisterRequest, RegisterResponse, StatusReport, WorkerId,
+    WorkerStatus,
 };
 use axum::extract::State;
 use axum::routing::{post, put};
 use axum::{Json, Router};
-use detect::DetectorConfig;
-use gpustack::config::{JoinToken, ServerTrust, WorkerConfig, WorkerIdentity};
-use gpustack::worker::{DetectionConfig, WorkerError};
+use gpustack::config::WorkerConfig;
 use http::{HeaderMap, StatusCode};
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
+use support::{Host, TOKEN, Worker};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-const TOKEN: &str = "c8e291d8045736ab3aa5ddb6de619291";
+/// No condition of these tests takes longer on the slowest machine that runs them.
+const PATIENCE: Duration = Duration::from_mins(1);
 const CREDENTIAL: &str = "a-credential-of-its-own";
 
 /// What the server has heard.
@@ -39,6 +41,16 @@ struct Heard {
 struct Server {
     address: SocketAddr,
     heard: Arc<watch::Sender<Heard>>,
+}
+
+/// Waits until the server has heard what is wished.
+async fn until(worker: &mut Worker, server: &Server, is_wished: impl Fn(&Heard) -> bool) -> Heard {
+    let mut heard = server.heard.subscribe();
+    tokio::select! {
+        ended = &mut worker.task => panic!("the worker has ended: {ended:?}"),
+        heard = heard.wait_for(|heard| is_wished(heard)) => heard.unwrap().clone(),
+        () = tokio::time::sleep(PATIENCE) => panic!("the server waits in vain; it has heard {:?}", server.heard.borrow()),
+    }
 }
 
 impl Server {
@@ -87,90 +99,6 @@ async fn report(State(server): State<Server>, Json(report): Json<StatusReport>) 
     StatusCode::NO_CONTENT
 }
 
-/// A host with eight NPUs, and the worker's data directory.
-struct Host {
-    dir: TempDir,
-}
-
-impl Host {
-    fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let dev = dir.path().join("dev");
-        std::fs::create_dir_all(&dev).unwrap();
-        let chips = (0..8).map(|number| format!("davinci{number}"));
-        for node in ["davinci_manager", "hisi_hdc", "devmm_svm"].map(str::to_owned).into_iter().chain(chips) {
-            std::fs::write(dev.join(node), "").unwrap();
-        }
-        let bin = dir.path().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/npu-smi"), bin.join("npu-smi")).unwrap();
-        Self { dir }
-    }
-
-    fn set_tool_mode(&self, mode: &str) {
-        let path = self.dir.path().join("bin/npu-smi-mode");
-        std::fs::write(path.with_extension("new"), mode).unwrap();
-        std::fs::rename(path.with_extension("new"), path).unwrap();
-    }
-
-    fn config(&self, server: SocketAddr) -> WorkerConfig {
-        WorkerConfig {
-            server_url: ServerUrl::parse(&server.to_string()).unwrap(),
-            token: Some(JoinToken::parse(TOKEN).unwrap()),
-            trust: ServerTrust::System,
-            data_dir: self.dir.path().join("data"),
-            identity: WorkerIdentity { name: None, ip: Some("127.0.0.1".parse().unwrap()), ifname: None, port: 0 },
-            system_reserved: SystemReserved::default(),
-        }
-    }
-
-    async fn start_worker(&self, config: WorkerConfig) -> Worker {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let detection = DetectionConfig {
-            detector: DetectorConfig {
-                root: self.dir.path().to_owned(),
-                // only a test whose tool hangs waits for it
-                tool_deadline: Duration::from_secs(2),
-                path: Some(format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()).into()),
-            },
-            interval: Duration::from_millis(100),
-        };
-        let shutdown = CancellationToken::new();
-        let stop = shutdown.clone();
-        let task = tokio::spawn(gpustack::worker::run_with_detection(listener, config, detection, stop));
-        Worker { address, shutdown, task }
-    }
-}
-
-struct Worker {
-    address: SocketAddr,
-    shutdown: CancellationToken,
-    task: JoinHandle<Result<(), WorkerError>>,
-}
-
-impl Worker {
-    /// Waits until the server has heard what is wished.
-    async fn until(&mut self, server: &Server, is_wished: impl Fn(&Heard) -> bool) -> Heard {
-        let mut heard = server.heard.subscribe();
-        tokio::select! {
-            ended = &mut self.task => panic!("the worker has ended: {ended:?}"),
-            heard = heard.wait_for(|heard| is_wished(heard)) => heard.unwrap().clone(),
-        }
-    }
-
-    async fn get(&self, path: &str) -> (StatusCode, serde_json::Value) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let response = client.get(format!("http://{}{path}", self.address)).send().await.unwrap();
-        (response.status(), response.json().await.unwrap())
-    }
-
-    async fn stop(self) {
-        self.shutdown.cancel();
-        self.task.await.unwrap().unwrap();
-    }
-}
-
 fn device_count(status: &WorkerStatus) -> usize {
     status.gpu_devices.as_ref().map_or(0, Vec::len)
 }
@@ -179,11 +107,10 @@ fn device_count(status: &WorkerStatus) -> usize {
 async fn a_worker_shows_its_eight_npus_beats_and_answers_for_itself() {
     let (host, server) = (Host::new(), Server::start().await);
     let mut worker = host.start_worker(host.config(server.address)).await;
-    let heard = worker
-        .until(&server, |heard| {
-            heard.beats.len() > 2 && heard.statuses.last().is_some_and(|status| device_count(status) == 8)
-        })
-        .await;
+    let heard = until(&mut worker, &server, |heard| {
+        heard.beats.len() > 2 && heard.statuses.last().is_some_and(|status| device_count(status) == 8)
+    })
+    .await;
     let status = heard.statuses.last().unwrap();
     let device = &status.gpu_devices.as_ref().unwrap()[0];
     assert_eq!((device.name.as_str(), device.vendor.as_str()), ("910B3", "Huawei"));
@@ -207,19 +134,20 @@ async fn a_worker_shows_its_eight_npus_beats_and_answers_for_itself() {
 async fn a_tool_that_hangs_leaves_stale_devices_and_a_steady_heartbeat() {
     let (host, server) = (Host::new(), Server::start().await);
     let mut worker = host.start_worker(host.config(server.address)).await;
-    worker.until(&server, |heard| heard.statuses.last().is_some_and(|status| device_count(status) == 8)).await;
+    until(&mut worker, &server, |heard| heard.statuses.last().is_some_and(|status| device_count(status) == 8)).await;
     host.set_tool_mode("hang");
-    let heard = worker
-        .until(&server, |heard| heard.statuses.last().is_some_and(|status| status.devices_stale_s.is_some()))
-        .await;
+    let heard = until(&mut worker, &server, |heard| {
+        heard.statuses.last().is_some_and(|status| status.devices_stale_s.is_some())
+    })
+    .await;
     let status = heard.statuses.last().unwrap();
     assert_eq!(device_count(status), 8);
     assert!(status.problems.iter().any(|problem| matches!(problem.reason, Reason::ToolTimedOut { .. })));
     let beats = heard.beats.len();
-    worker.until(&server, |heard| heard.beats.len() >= beats + 3).await;
+    until(&mut worker, &server, |heard| heard.beats.len() >= beats + 3).await;
     host.set_tool_mode("normal");
     let is_well = |status: &WorkerStatus| status.devices_stale_s.is_none() && status.problems.is_empty();
-    let heard = worker.until(&server, |heard| heard.statuses.last().is_some_and(is_well)).await;
+    let heard = until(&mut worker, &server, |heard| heard.statuses.last().is_some_and(is_well)).await;
     assert_eq!(heard.registers.len(), 1, "all in one session");
     worker.stop().await;
 }
@@ -232,14 +160,16 @@ async fn an_unhealthy_chip_and_a_failing_driver_are_reported() {
     let has = |heard: &Heard, is_wished: fn(&Reason) -> bool| {
         heard.statuses.last().is_some_and(|status| status.problems.iter().any(|problem| is_wished(&problem.reason)))
     };
-    let heard = worker
-        .until(&server, |heard| has(heard, |reason| matches!(reason, Reason::DeviceUnhealthy { index: 3, .. })))
-        .await;
+    let heard = until(&mut worker, &server, |heard| {
+        has(heard, |reason| matches!(reason, Reason::DeviceUnhealthy { index: 3, .. }))
+    })
+    .await;
     assert_eq!(device_count(heard.statuses.last().unwrap()), 8);
     host.set_tool_mode("error");
-    worker
-        .until(&server, |heard| has(heard, |reason| matches!(reason, Reason::DriverInitFailed { code: -8005, .. })))
-        .await;
+    until(&mut worker, &server, |heard| {
+        has(heard, |reason| matches!(reason, Reason::DriverInitFailed { code: -8005, .. }))
+    })
+    .await;
     worker.stop().await;
 }
 
@@ -259,7 +189,7 @@ async fn a_worker_that_starts_before_its_server_says_why_it_waits_and_joins_then
     };
     assert!(body["cause"].as_str().unwrap().starts_with(&format!("nothing listens at {address}")), "{body}");
     let server = Server::start_at(address).await;
-    worker.until(&server, |heard| !heard.beats.is_empty()).await;
+    until(&mut worker, &server, |heard| !heard.beats.is_empty()).await;
     assert_eq!(worker.get("/readyz").await.0, StatusCode::OK);
     worker.stop().await;
 }
@@ -268,13 +198,13 @@ async fn a_worker_that_starts_before_its_server_says_why_it_waits_and_joins_then
 async fn a_worker_that_starts_again_is_the_same_worker_and_needs_no_token() {
     let (host, server) = (Host::new(), Server::start().await);
     let mut worker = host.start_worker(host.config(server.address)).await;
-    worker.until(&server, |heard| !heard.beats.is_empty()).await;
+    until(&mut worker, &server, |heard| !heard.beats.is_empty()).await;
     worker.stop().await;
     assert!(server.heard.borrow().beats.last().unwrap().leaving);
 
     let without_token = WorkerConfig { token: None, ..host.config(server.address) };
     let mut worker = host.start_worker(without_token).await;
-    let heard = worker.until(&server, |heard| heard.registers.len() == 2).await;
+    let heard = until(&mut worker, &server, |heard| heard.registers.len() == 2).await;
     let [(_, first), (bearer, second)] = heard.registers.as_slice() else { unreachable!() };
     assert_eq!(*bearer, format!("Bearer {CREDENTIAL}"));
     assert_eq!(second.worker_uuid, first.worker_uuid);
