@@ -236,7 +236,7 @@ impl Auth {
 }
 
 /// Whether the browser speaks https, to us or to a proxy near us that says so.
-fn came_over_https(parts: &Parts) -> bool {
+pub fn came_over_https(parts: &Parts) -> bool {
     let Some(peer) = parts.extensions.get::<PeerAddress>() else { return false };
     if peer.https {
         return true;
