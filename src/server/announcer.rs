@@ -192,7 +192,7 @@ fn is_trouble(condition: &Condition) -> bool {
 
 /// What is worth a line on the worker's page.
 fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
-    // the first look at a worker: it has just joined, or the server has just started, and nothing changed by that
+    // the server has just started: nothing changed by that
     let Some(from) = before.state else { return Vec::new() };
     let mut events = Vec::new();
     let to = after.state;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_state_is_noted_with_its_cause_and_a_first_look_is_none() {
+    fn a_change_of_state_is_noted_with_its_cause_and_the_servers_start_is_none() {
         let lost = Reason::HeartbeatLost { last_ms: None, timeout_s: 60 };
         let after =
             || assessed(WorkerState::NotReady, vec![wrong(ConditionKind::Heartbeat, Severity::Error, lost.clone())]);

@@ -5,6 +5,8 @@
 
 pub mod check;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use rules::{Proof, credential_revoked};
 
