@@ -28,7 +28,15 @@ impl LockName {
 #[derive(Debug)]
 pub struct InstanceLock {
     /// The lock is the open file's.
-    _file: File,
+    file: File,
+}
+
+impl Drop for InstanceLock {
+    /// A child process that another thread is just starting has the same open file until it executes its program;
+    /// closing ours alone would leave the lock with it for that moment.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl DataDir {
@@ -54,7 +62,7 @@ impl DataDir {
         let written =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(failed)?;
-        Ok(InstanceLock { _file: file })
+        Ok(InstanceLock { file })
     }
 }
 

@@ -8,11 +8,24 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-const INTERVAL: Duration = Duration::from_secs(10);
+/// How the host is looked at.
+#[derive(Clone, Debug)]
+pub struct DetectionConfig {
+    /// Where accelerators are looked for.
+    pub detector: DetectorConfig,
+    /// From the begin of one look to the begin of the next.
+    pub interval: Duration,
+}
+
+impl Default for DetectionConfig {
+    fn default() -> Self {
+        Self { detector: DetectorConfig::default(), interval: Duration::from_secs(10) }
+    }
+}
 
 /// Publishes a status every few seconds until `shutdown`.
 pub async fn run(
-    config: DetectorConfig,
+    config: DetectionConfig,
     latest: watch::Sender<Option<Arc<WorkerStatus>>>,
     shutdown: CancellationToken,
 ) {
@@ -22,9 +35,9 @@ pub async fn run(
     }
 }
 
-async fn look_again_and_again(config: &DetectorConfig, latest: &watch::Sender<Option<Arc<WorkerStatus>>>) {
-    let (mut detector, mut host) = (Detector::new(config), HostSampler::new());
-    let mut due = interval(INTERVAL);
+async fn look_again_and_again(config: &DetectionConfig, latest: &watch::Sender<Option<Arc<WorkerStatus>>>) {
+    let (mut detector, mut host) = (Detector::new(&config.detector), HostSampler::new());
+    let mut due = interval(config.interval);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         due.tick().await;

@@ -18,6 +18,7 @@ mod session;
 mod transport;
 
 pub use address::AddressError;
+pub use detection::DetectionConfig;
 pub use health::{BindError, bind};
 pub use host::hostname;
 pub use identity::IdentityError;
@@ -26,7 +27,6 @@ pub use transport::{HeartbeatAnswer, JoinError, Proof, RestTransport, Transport,
 use crate::config::{ServerTrust, WorkerConfig};
 use address::{AddressBook, AddressSetting};
 use api::SessionId;
-use detect::DetectorConfig;
 use identity::Identity;
 use link_state::LinkState;
 use session::{Profile, SessionKeeper};
@@ -70,14 +70,14 @@ pub enum WorkerError {
 
 /// Runs a worker that answers health checks on `listener`, until `shutdown`.
 pub async fn run(listener: TcpListener, config: WorkerConfig, shutdown: CancellationToken) -> Result<(), WorkerError> {
-    run_with_detector(listener, config, DetectorConfig::default(), shutdown).await
+    run_with_detection(listener, config, DetectionConfig::default(), shutdown).await
 }
 
-/// Like [`run`], with accelerators looked for as `detector` says.
-pub async fn run_with_detector(
+/// Like [`run`], with the host looked at as `detection` says.
+pub async fn run_with_detection(
     listener: TcpListener,
     config: WorkerConfig,
-    detector: DetectorConfig,
+    detection: DetectionConfig,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
     let identity = Arc::new(Identity::load(&config.data_dir)?);
@@ -103,7 +103,7 @@ pub async fn run_with_detector(
         health::serve(Arc::clone(&listener), router.clone(), shutdown)
     });
     supervise(&tasks, "detection", &shutdown, move |shutdown| {
-        detection::run(DetectorConfig::clone(&detector), latest.clone(), shutdown)
+        detection::run(DetectionConfig::clone(&detection), latest.clone(), shutdown)
     });
     let keeper = Arc::new(SessionKeeper { transport, identity, addresses, latest_status: latest_seen, link, profile });
     supervise(&tasks, "session", &shutdown, move |shutdown| {

@@ -18,8 +18,8 @@ pub(super) fn client_config(server: &ServerUrl, trust: &ServerTrust) -> Result<C
         return no_authorities();
     }
     match trust {
-        ServerTrust::SameProcess if server.is_loopback() => trust_anybody(),
-        ServerTrust::SameProcess | ServerTrust::System => trust_authorities(&[]),
+        ServerTrust::SameProcess => trust_anybody(),
+        ServerTrust::System => trust_authorities(&[]),
         ServerTrust::CaFile(path) => trust_authorities(&certificates_in(path)?),
     }
 }
