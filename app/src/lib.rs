@@ -1,5 +1,101 @@
 //! The admin UI, compiled twice: into the server (feature `ssr`) and to WebAssembly (feature `hydrate`).
+//!
+//! `pages/` has a folder for each page, `frame/` what is around them, `i18n/` every text.
+
+// Views are types: a page nests deeper than the compiler's default allows.
+#![recursion_limit = "512"]
 
 #[cfg(feature = "ssr")]
 pub mod backend;
+pub mod browser;
+pub mod copy;
+pub mod fleet;
+pub mod format;
+pub mod frame;
+pub mod i18n;
+pub mod icon;
 pub mod model;
+pub mod pages;
+pub mod paths;
+#[cfg(feature = "ssr")]
+mod plain_form;
+pub mod preferences;
+pub mod session;
+
+use crate::fleet::Fleet;
+use crate::frame::Frame;
+use crate::i18n::Text;
+use crate::pages::{AddWorkerPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage};
+use crate::preferences::{Preferences, ThemeChoice};
+use leptos::prelude::*;
+use leptos_meta::{MetaTags, provide_meta_context};
+use leptos_router::components::{ParentRoute, Redirect, Route, Router, Routes};
+use leptos_router::{SsrMode, path};
+
+/// Where the built browser files lie, as a folder below the site's root; the server provides it as a context.
+/// Without it the pages still work as plain HTML.
+#[derive(Clone, Debug, Default)]
+pub struct BrowserFiles(pub Option<String>);
+
+/// The HTML document around the app. What only the server knows belongs here, never into [`App`], which the browser
+/// must be able to render likewise.
+pub fn shell(options: LeptosOptions) -> impl IntoView {
+    let folder = use_context::<BrowserFiles>().and_then(|files| files.0);
+    let preferences = Preferences::current();
+    view! {
+        <!DOCTYPE html>
+        <html lang=preferences.language.tag() data-theme=preferences.theme.tag()>
+            <head>
+                <meta charset="utf-8"/>
+                <meta name="viewport" content="width=device-width, initial-scale=1"/>
+                <meta name="color-scheme" content="light dark"/>
+                <link rel="icon" id="favicon" type="image/svg+xml" href=frame::favicon(0)/>
+                {folder.map(|folder| {
+                    let mut options = options;
+                    options.site_pkg_dir = folder.as_str().into();
+                    view! {
+                        <link rel="stylesheet" href=format!("/{folder}/app.css")/>
+                        <HydrationScripts options=options/>
+                    }
+                })}
+                <MetaTags/>
+            </head>
+            <body><App/></body>
+        </html>
+    }
+}
+
+/// All pages.
+#[component]
+pub fn App() -> impl IntoView {
+    provide_meta_context();
+    let preferences = Preferences::current();
+    provide_context(Text::new(preferences.language));
+    provide_context(ThemeChoice(RwSignal::new(preferences.theme)));
+    provide_context(Fleet::default());
+    // Every page waits for its data, so that it is whole without JavaScript and its status code is right.
+    view! {
+        <Router>
+            <Routes fallback=NotFoundPage>
+                <Route path=path!("/login") view=LoginPage ssr=SsrMode::Async/>
+                <ParentRoute path=path!("") view=Frame ssr=SsrMode::Async>
+                    <Route path=path!("/") view=|| view! { <Redirect path=paths::WORKERS/> } ssr=SsrMode::Async/>
+                    <Route path=path!("/workers") view=WorkersPage ssr=SsrMode::Async/>
+                    <Route path=path!("/workers/add") view=AddWorkerPage ssr=SsrMode::Async/>
+                    <Route path=path!("/workers/:id") view=WorkerPage ssr=SsrMode::Async/>
+                    <Route path=path!("/settings") view=SettingsPage ssr=SsrMode::Async/>
+                    <Route path=path!("/settings/password") view=PasswordPage ssr=SsrMode::Async/>
+                </ParentRoute>
+            </Routes>
+        </Router>
+    }
+}
+
+/// Takes the server's HTML over in the browser.
+#[cfg(feature = "hydrate")]
+#[wasm_bindgen::prelude::wasm_bindgen]
+pub fn hydrate() {
+    console_error_panic_hook::set_once();
+    leptos::mount::hydrate_body(App);
+    browser::set_html_attribute("data-hydrated", "1");
+}

@@ -32,6 +32,9 @@ pub enum LoginOutcome {
     Failed,
 }
 
+/// A new password must have so many characters.
+pub const PASSWORD_MIN_CHARACTERS: u32 = 8;
+
 /// What a change of password came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PasswordOutcome {

@@ -7,9 +7,11 @@ const QUIET: &str = "warn,gpustack=info";
 /// The libraries' own debug output would bury ours.
 const VERBOSE: &str = "info,gpustack=debug,detect=debug,sqlx=warn";
 
-/// Sends the log to standard error from now on.
+/// Sends the log to standard error from now on. `RUST_LOG` adds to what is logged, or takes from it.
 pub fn start(debug: bool) {
-    let filter = EnvFilter::new(if debug { VERBOSE } else { QUIET });
+    let own = if debug { VERBOSE } else { QUIET };
+    let wished = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = EnvFilter::builder().parse_lossy(format!("{own},{wished}"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

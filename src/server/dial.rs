@@ -117,17 +117,22 @@ fn not_connected(error: io::Error) -> DialError {
 }
 
 fn broken(error: hyper::Error) -> DialError {
-    let reset = error.source().and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|source| {
+    if is_closed(&error) { DialError::Closed(error.into()) } else { DialError::NotHttp(error.into()) }
+}
+
+fn is_closed(error: &hyper::Error) -> bool {
+    let source = error.source();
+    // a request that was given up wraps what became of its connection
+    if let Some(of_connection) = source.and_then(|source| source.downcast_ref::<hyper::Error>()) {
+        return is_closed(of_connection);
+    }
+    let is_cut = source.and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|source| {
         matches!(
             source.kind(),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
         )
     });
-    if reset || error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
-        DialError::Closed(error.into())
-    } else {
-        DialError::NotHttp(error.into())
-    }
+    is_cut || error.is_incomplete_message() || error.is_closed() || error.is_canceled()
 }
 
 #[cfg(test)]
@@ -146,6 +151,18 @@ mod tests {
             let mut request = [0; 1024];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(bytes).await;
+        });
+        port
+    }
+
+    async fn talking_first(bytes: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(bytes).await;
+            let mut request = [0; 1024];
+            while stream.read(&mut request).await.is_ok_and(|count| count > 0) {}
         });
         port
     }
@@ -169,6 +186,9 @@ mod tests {
         let other = dial_worker("127.0.0.1", answering(b"SSH-2.0-OpenSSH_9.2\r\n").await, "/healthz", DEADLINE).await;
         assert!(matches!(other, Err(DialError::NotHttp(_))), "{other:?}");
 
+        let unasked = dial_worker("127.0.0.1", talking_first(b"SSH-2.0-OpenSSH_9.2\r\n").await, "/", DEADLINE).await;
+        assert!(matches!(unasked, Err(DialError::NotHttp(_))), "{unasked:?}");
+
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = silent.local_addr().unwrap().port();
         let timed_out = dial_worker("127.0.0.1", port, "/healthz", Duration::from_millis(50)).await;
@@ -184,6 +204,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
             while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
         });

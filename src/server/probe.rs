@@ -36,10 +36,14 @@ pub fn next_due(id: WorkerId, now: Monotonic) -> Monotonic {
 
 fn due_after(id: WorkerId, now: Monotonic, interval: Duration) -> Monotonic {
     let length_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
-    // consecutive ids land far apart: steps of the golden ratio
-    let place_ms = id.0.wrapping_mul(0x9E37_79B9).rem_euclid(length_ms);
+    let place_ms = (fraction_of_u32(id) * length_ms) >> u32::BITS;
     let round = (now.ms() - place_ms).div_euclid(length_ms) + 1;
     Monotonic::from_ms(round * length_ms + place_ms)
+}
+
+/// Steps of the golden ratio: however many ids follow one another, they divide the whole evenly.
+fn fraction_of_u32(id: WorkerId) -> i64 {
+    id.0.wrapping_mul(0x9E37_79B9) & i64::from(u32::MAX)
 }
 
 /// Probes all workers, for ever.

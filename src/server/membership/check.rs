@@ -114,7 +114,7 @@ mod tests {
             assert!(address(ip, 10150).is_ok(), "{ip}");
         }
         let bad =
-            ["", " ", "0.0.0.0", "::", "224.0.0.1", "300.1.1.1", "10.0.0", "a b", "http://h", "h:1", "h/x", "h\n"];
+            ["", " ", "0.0.0.0", "::", "224.0.0.1", "300.1.1.1", "10.0.0", "a b", "http://h", "h:1", "h/x", "h\ni"];
         for ip in bad {
             assert_eq!(address(ip, 10150).err().map(|error| error.status().as_u16()), Some(422), "{ip:?}");
         }

@@ -5,8 +5,6 @@
 
 mod check;
 mod rules;
-#[cfg(test)]
-mod tests;
 
 pub use rules::{Proof, credential_revoked};
 

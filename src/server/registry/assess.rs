@@ -420,7 +420,7 @@ mod tests {
         let mut before = WorkerState::Ready;
         for second in 0..600 {
             let beat = second / 10;
-            let lost = second >= 300 && (30..34).contains(&beat) || second < 300 && beat % 3 == 2;
+            let lost = (31..35).contains(&beat) || beat < 30 && beat % 3 == 2;
             if second % 10 == 0 && !lost {
                 facts.hear(at(second), policy.offline_timeout);
             }
@@ -430,7 +430,7 @@ mod tests {
                 before = now;
             }
         }
-        assert_eq!(changes, [(321, WorkerState::NotReady), (340, WorkerState::Ready)]);
+        assert_eq!(changes, [(331, WorkerState::NotReady), (350, WorkerState::Ready)]);
     }
 
     fn state_at(facts: &Facts, seconds: i64, grace: Grace) -> WorkerState {

@@ -101,6 +101,3 @@ fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
         .unwrap_or_else(|| "a panic without words".to_owned());
     ApiError::internal(words).into_response()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,71 @@
+//! What only a browser can do. On the server each of these does nothing or answers "unknown".
+
+/// An attribute of `<html>`.
+pub fn html_attribute(name: &str) -> Option<String> {
+    #[cfg(feature = "hydrate")]
+    return leptos::prelude::document().document_element()?.get_attribute(name);
+    #[cfg(not(feature = "hydrate"))]
+    {
+        let _ = name;
+        None
+    }
+}
+
+/// Sets an attribute of `<html>`.
+pub fn set_html_attribute(name: &str, value: &str) {
+    #[cfg(feature = "hydrate")]
+    if let Some(root) = leptos::prelude::document().document_element() {
+        // It fails for invalid names only, and ours are literals.
+        let _ = root.set_attribute(name, value);
+    }
+    #[cfg(not(feature = "hydrate"))]
+    let _ = (name, value);
+}
+
+/// Keeps a choice for a year, for the server to see at the next request. `value` must need no escaping.
+pub fn set_cookie(name: &str, value: &str) {
+    #[cfg(feature = "hydrate")]
+    {
+        use wasm_bindgen::JsCast;
+        if let Some(document) = leptos::prelude::document().dyn_ref::<web_sys::HtmlDocument>() {
+            // A browser that refuses cookies goes on with the choice until the next load.
+            let _ = document.set_cookie(&crate::preferences::cookie(name, value));
+        }
+    }
+    #[cfg(not(feature = "hydrate"))]
+    let _ = (name, value);
+}
+
+/// How far the browser's zone is ahead of UTC at this moment, in minutes; None on the server.
+pub fn zone_offset_minutes(time_ms: i64) -> Option<i32> {
+    #[cfg(feature = "hydrate")]
+    {
+        let date = js_sys::Date::new(&wasm_bindgen::JsValue::from_f64(time_ms as f64));
+        #[expect(clippy::cast_possible_truncation, reason = "an offset is at most a day of minutes")]
+        Some(-(date.get_timezone_offset() as i32))
+    }
+    #[cfg(not(feature = "hydrate"))]
+    {
+        let _ = time_ms;
+        None
+    }
+}
+
+/// Milliseconds of the browser's monotonic clock; None on the server.
+pub fn monotonic_ms() -> Option<f64> {
+    #[cfg(feature = "hydrate")]
+    return Some(leptos::prelude::window().performance()?.now());
+    #[cfg(not(feature = "hydrate"))]
+    None
+}
+
+/// Loads a page afresh, for a session that has ended.
+pub fn open_page(path: &str) {
+    #[cfg(feature = "hydrate")]
+    {
+        // It fails for unparsable addresses only.
+        let _ = leptos::prelude::window().location().assign(path);
+    }
+    #[cfg(not(feature = "hydrate"))]
+    let _ = path;
+}

@@ -1,0 +1,28 @@
+//! What the pages ask the server about the fleet.
+
+use crate::fleet::{FleetPart, ListQuery};
+use crate::session::UiError;
+use leptos::prelude::*;
+use leptos::server_fn::codec::Json;
+
+#[cfg(feature = "ssr")]
+use crate::{fleet::Layout, fleet::Trouble, preferences, session};
+
+/// The part of the fleet that the list is rendered with.
+#[server(input = Json)]
+pub async fn ask_part(
+    /// What the address asks for.
+    query: ListQuery,
+) -> Result<FleetPart, UiError> {
+    let caller = session::authorised().await?;
+    let preferred =
+        preferences::request_cookie(&caller.request.headers, preferences::LAYOUT_COOKIE).and_then(Layout::from_tag);
+    Ok(FleetPart::of(caller.backend.fleet().await, &query, preferred))
+}
+
+/// How many workers errors concern: all that a hidden page needs to know.
+#[server]
+pub async fn ask_troubled() -> Result<usize, UiError> {
+    let caller = session::authorised().await?;
+    Ok(Trouble::of(caller.backend.fleet().await.workers.iter()).error_workers)
+}

@@ -1,0 +1,492 @@
+//! Which workers are shown and in which order: read from the address, so that a view can be shared.
+
+use crate::fleet::devices::DeviceSummary;
+use crate::fleet::trouble;
+use crate::i18n::Language;
+use crate::paths::escape_query;
+use api::{WorkerState, WorkerView};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// How workers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Layout {
+    /// A card for each.
+    Cards,
+    /// A row for each.
+    Table,
+}
+
+impl Layout {
+    /// More workers than this are shown as a table, unless the user chose cards.
+    pub const MAX_CARDS_BY_DEFAULT: usize = 100;
+
+    /// The value in address and cookie.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Cards => "cards",
+            Self::Table => "table",
+        }
+    }
+
+    /// Reads [`Layout::tag`].
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        [Self::Cards, Self::Table].into_iter().find(|layout| layout.tag() == tag)
+    }
+
+    /// What suits so many workers.
+    pub const fn for_count(workers: usize) -> Self {
+        if workers > Self::MAX_CARDS_BY_DEFAULT { Self::Table } else { Self::Cards }
+    }
+}
+
+/// Which workers a chip shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StateFilter {
+    /// Those in this state.
+    State(WorkerState),
+    /// Those of which the banner speaks.
+    Trouble,
+}
+
+impl StateFilter {
+    /// All of them, in the order of the chips.
+    pub const ALL: [Self; 6] = [
+        Self::State(WorkerState::Ready),
+        Self::State(WorkerState::NotReady),
+        Self::State(WorkerState::Unreachable),
+        Self::State(WorkerState::Maintenance),
+        Self::State(WorkerState::Pending),
+        Self::Trouble,
+    ];
+
+    /// The value in the address.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::State(state) => state_tag(state),
+            Self::Trouble => "trouble",
+        }
+    }
+
+    /// Reads [`StateFilter::tag`].
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|filter| filter.tag() == tag)
+    }
+
+    fn shows(self, worker: &WorkerView) -> bool {
+        match self {
+            Self::State(state) => worker.state == state,
+            Self::Trouble => trouble::concerns(worker),
+        }
+    }
+}
+
+/// A state's word in addresses, class names and the API.
+pub const fn state_tag(state: WorkerState) -> &'static str {
+    match state {
+        WorkerState::Ready => "ready",
+        WorkerState::NotReady => "not_ready",
+        WorkerState::Unreachable => "unreachable",
+        WorkerState::Maintenance => "maintenance",
+        WorkerState::Pending => "pending",
+    }
+}
+
+/// What workers are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sort {
+    /// Name, with numbers in it as numbers.
+    #[default]
+    Name,
+    /// The worst first.
+    State,
+    /// The busiest first.
+    Use,
+    /// The fullest first.
+    Memory,
+    /// The hottest first.
+    Temperature,
+    /// The longest silent first.
+    Heartbeat,
+    /// The farthest from the server's clock first.
+    Clock,
+}
+
+impl Sort {
+    /// All of them, in the order of the menu.
+    pub const ALL: [Self; 7] =
+        [Self::Name, Self::State, Self::Use, Self::Memory, Self::Temperature, Self::Heartbeat, Self::Clock];
+
+    /// The value in the address.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::State => "state",
+            Self::Use => "use",
+            Self::Memory => "memory",
+            Self::Temperature => "temperature",
+            Self::Heartbeat => "heartbeat",
+            Self::Clock => "clock",
+        }
+    }
+
+    /// Reads [`Sort::tag`].
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sort| sort.tag() == tag)
+    }
+}
+
+/// What the address asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListQuery {
+    /// Words that must all be found.
+    pub search: String,
+    /// Only these.
+    pub state: Option<StateFilter>,
+    /// Order.
+    pub sort: Sort,
+    /// The other way round.
+    pub reversed: bool,
+    /// Cards or table; absent for what suits the number of workers.
+    pub layout: Option<Layout>,
+    /// Counted from 1; only pages without JavaScript have pages.
+    pub page: usize,
+}
+
+impl ListQuery {
+    /// Reads the query's values; what it does not understand counts as not there.
+    pub fn read(value_of: impl Fn(&str) -> Option<String>) -> Self {
+        let sort_text = value_of("sort").unwrap_or_default();
+        let (reversed, sort_tag) = sort_text.strip_prefix('-').map_or((false, sort_text.as_str()), |rest| (true, rest));
+        Self {
+            search: value_of("q").unwrap_or_default(),
+            state: value_of("state").and_then(|tag| StateFilter::from_tag(&tag)),
+            sort: Sort::from_tag(sort_tag).unwrap_or_default(),
+            reversed,
+            layout: value_of("view").and_then(|tag| Layout::from_tag(&tag)),
+            page: value_of("page").and_then(|page| page.parse().ok()).filter(|page| *page > 0).unwrap_or(1),
+        }
+    }
+
+    /// The address that asks for this.
+    pub fn address(&self) -> String {
+        let mut pairs: Vec<(&str, String)> = Vec::new();
+        if !self.search.is_empty() {
+            pairs.push(("q", escape_query(&self.search)));
+        }
+        if let Some(state) = self.state {
+            pairs.push(("state", state.tag().to_owned()));
+        }
+        if self.sort != Sort::default() || self.reversed {
+            pairs.push(("sort", self.sort_value()));
+        }
+        if let Some(layout) = self.layout {
+            pairs.push(("view", layout.tag().to_owned()));
+        }
+        if self.page > 1 {
+            pairs.push(("page", self.page.to_string()));
+        }
+        let query: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if query.is_empty() {
+            return crate::paths::WORKERS.to_owned();
+        }
+        format!("{}?{}", crate::paths::WORKERS, query.join("&"))
+    }
+
+    /// The value of `sort` in the address.
+    pub fn sort_value(&self) -> String {
+        format!("{}{}", if self.reversed { "-" } else { "" }, self.sort.tag())
+    }
+
+    /// Whether it leaves workers out.
+    pub fn is_filtered(&self) -> bool {
+        self.state.is_some() || !self.search.trim().is_empty()
+    }
+
+    /// Whether it shows this worker.
+    pub fn shows(&self, worker: &WorkerView) -> bool {
+        if self.state.is_some_and(|filter| !filter.shows(worker)) {
+            return false;
+        }
+        let search = self.search.to_lowercase();
+        if search.trim().is_empty() {
+            return true;
+        }
+        let text = searched_text(worker);
+        search.split_whitespace().all(|word| text.contains(word))
+    }
+
+    /// Order of two workers; equal ones are ordered by name, and a value that is not known comes last either way.
+    pub fn compare(&self, left: &WorkerView, right: &WorkerView) -> Ordering {
+        let flip = |order: Ordering| if self.reversed { order.reverse() } else { order };
+        let by_name = || natural_compare(&left.name, &right.name);
+        let largest_first =
+            |value: fn(&WorkerView) -> Option<f64>| known_first(value(left), value(right), |l, r| flip(r.total_cmp(l)));
+        match self.sort {
+            Sort::Name => flip(by_name()),
+            Sort::State => flip(state_rank(left).cmp(&state_rank(right))).then_with(by_name),
+            Sort::Use => largest_first(|w| DeviceSummary::of_worker(w).mean_use_percent).then_with(by_name),
+            Sort::Memory => largest_first(|w| DeviceSummary::of_worker(w).memory_percent()).then_with(by_name),
+            Sort::Temperature => largest_first(|w| DeviceSummary::of_worker(w).max_temperature_c).then_with(by_name),
+            Sort::Heartbeat => {
+                known_first(left.heartbeat_ms, right.heartbeat_ms, |l, r| flip(l.cmp(r))).then_with(by_name)
+            }
+            Sort::Clock => {
+                largest_first(|w| w.clock_offset_ms.map(|offset| offset.unsigned_abs() as f64)).then_with(by_name)
+            }
+        }
+    }
+}
+
+/// The worst first; a ready worker with trouble before one without.
+fn state_rank(worker: &WorkerView) -> (WorkerState, bool) {
+    (worker.state, !trouble::concerns(worker))
+}
+
+fn known_first<T>(left: Option<T>, right: Option<T>, compare: impl Fn(&T, &T) -> Ordering) -> Ordering {
+    match (left, right) {
+        (Some(l), Some(r)) => compare(&l, &r),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
+}
+
+/// Everything that a search looks at, in lower case.
+fn searched_text(worker: &WorkerView) -> String {
+    let mut text = format!(
+        "{} {} {}:{} {} {}",
+        worker.name,
+        worker.hostname,
+        worker.ip,
+        worker.port,
+        worker.os,
+        state_tag(worker.state)
+    );
+    for language in Language::ALL {
+        text.push(' ');
+        text.push_str(language.messages().state_word(worker.state));
+    }
+    for (key, value) in &worker.labels {
+        text.extend([" ", key, "=", value]);
+    }
+    let mut last_model = "";
+    for device in worker.devices.iter().flatten().filter(|device| !device.name.is_empty()) {
+        if device.name != last_model {
+            text.extend([" ", &device.vendor, " ", &device.name]);
+            last_model = &device.name;
+        }
+    }
+    text.to_lowercase()
+}
+
+/// Compares names so that `npu-2` comes before `npu-10`.
+pub fn natural_compare(left: &str, right: &str) -> Ordering {
+    let (mut left_rest, mut right_rest) = (left, right);
+    loop {
+        let (left_part, left_after) = next_part(left_rest);
+        let (right_part, right_after) = next_part(right_rest);
+        let order = compare_parts(left_part, right_part);
+        if order != Ordering::Equal {
+            return order;
+        }
+        if left_part.is_empty() {
+            // `01` and `1` are equal as numbers; the order must still be total.
+            return left.cmp(right);
+        }
+        (left_rest, right_rest) = (left_after, right_after);
+    }
+}
+
+/// Splits off the longest beginning that is all digits or has none.
+fn next_part(text: &str) -> (&str, &str) {
+    let digits = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn compare_parts(left: &str, right: &str) -> Ordering {
+    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+    if is_number(left) && is_number(right) {
+        let (left, right) = (left.trim_start_matches('0'), right.trim_start_matches('0'));
+        return left.len().cmp(&right.len()).then_with(|| left.cmp(right));
+    }
+    left.to_lowercase().cmp(&right.to_lowercase())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use api::{
+        Condition, ConditionKind, ConditionStatus, DeviceReadings, DeviceView, HostView, Maintenance, MemoryKind,
+        Reason, Severity, WorkerId, WorkerUuid,
+    };
+    use std::collections::BTreeMap;
+
+    pub fn device(index: u32) -> DeviceView {
+        DeviceView {
+            index,
+            card: Some(index),
+            chip: Some(0),
+            name: "910B3".to_owned(),
+            vendor: "Huawei".to_owned(),
+            bus_id: None,
+            driver_version: None,
+            memory_total_bytes: Some(1 << 36),
+            memory_kind: Some(MemoryKind::Hbm),
+            health: None,
+            readings: DeviceReadings {
+                use_percent: Some(10.0),
+                memory_used_bytes: Some(1 << 30),
+                temperature_c: Some(40.0),
+                power_w: None,
+            },
+        }
+    }
+
+    pub fn worker(id: i64, name: &str) -> WorkerView {
+        WorkerView {
+            id: WorkerId(id),
+            uuid: serde_json::from_str::<WorkerUuid>("\"00000000-0000-4000-8000-000000000000\"").unwrap(),
+            name: name.to_owned(),
+            hostname: format!("{name}.example"),
+            ip: "10.2.3.97".to_owned(),
+            port: 10150,
+            labels: BTreeMap::from([("rack".to_owned(), "b07".to_owned())]),
+            os: "openEuler 22.03".to_owned(),
+            state: WorkerState::Ready,
+            conditions: Vec::new(),
+            maintenance: Maintenance::default(),
+            heartbeat_ms: Some(1_000),
+            joined_ms: 0,
+            clock_offset_ms: Some(20),
+            direct_round_trip_ms: Some(0.8),
+            version: None,
+            devices: Some(vec![device(0), device(1)]),
+            devices_stale_s: None,
+            host: HostView::default(),
+        }
+    }
+
+    pub fn condition(kind: ConditionKind, severity: Severity, reason: Reason) -> Condition {
+        let status = if severity == Severity::Ok { ConditionStatus::True } else { ConditionStatus::False };
+        Condition { kind, status, severity, reason, since_ms: Some(500) }
+    }
+
+    fn search(words: &str) -> ListQuery {
+        ListQuery { search: words.to_owned(), ..ListQuery::default() }
+    }
+
+    #[test]
+    fn a_search_looks_at_everything_a_card_shows() {
+        let worker = worker(1, "npu-198-97");
+        for words in
+            ["198-97", "NPU", "10.2.3", "rack=b07", "b07 910b", "openeuler", "ready", "就绪", "huawei", ":10150", ""]
+        {
+            assert!(search(words).shows(&worker), "{words}");
+        }
+        for words in ["npu rack=c", "310P", "unreachable", "不可达"] {
+            assert!(!search(words).shows(&worker), "{words}");
+        }
+    }
+
+    #[test]
+    fn not_ready_is_not_found_by_the_word_of_another_state() {
+        let mut lost = worker(1, "a");
+        lost.state = WorkerState::NotReady;
+        assert!(search("not_ready").shows(&lost));
+        assert!(search("未就绪").shows(&lost));
+        assert!(!search("maintenance").shows(&lost));
+    }
+
+    #[test]
+    fn names_are_ordered_as_people_count() {
+        let mut names = ["npu-10", "npu-2", "npu-1", "NPU-3", "gpu-01", "gpu-1", "npu", ""];
+        names.sort_by(|l, r| natural_compare(l, r));
+        assert_eq!(names, ["", "gpu-01", "gpu-1", "npu", "npu-1", "npu-2", "NPU-3", "npu-10"]);
+    }
+
+    #[test]
+    fn unknown_values_come_last_in_both_directions() {
+        let (mut busy, mut idle, mut unknown) = (worker(1, "busy"), worker(2, "idle"), worker(3, "unknown"));
+        busy.devices = Some(vec![DeviceView {
+            readings: DeviceReadings { use_percent: Some(90.0), ..DeviceReadings::default() },
+            ..device(0)
+        }]);
+        idle.devices = Some(vec![device(0)]);
+        unknown.devices = None;
+        for (reversed, expected) in [(false, [1, 2, 3]), (true, [2, 1, 3])] {
+            let query = ListQuery { sort: Sort::Use, reversed, ..ListQuery::default() };
+            let mut workers = [&unknown, &idle, &busy];
+            workers.sort_by(|l, r| query.compare(l, r));
+            assert_eq!(workers.map(|w| w.id.0), expected);
+        }
+    }
+
+    #[test]
+    fn the_worst_state_comes_first() {
+        let (ready, mut warned, mut lost) = (worker(1, "a"), worker(2, "b"), worker(3, "c"));
+        warned.conditions = vec![condition(
+            ConditionKind::Clock,
+            Severity::Warning,
+            Reason::ClockOffset { offset_ms: 2_000, error_ms: 1 },
+        )];
+        lost.state = WorkerState::NotReady;
+        let query = ListQuery { sort: Sort::State, ..ListQuery::default() };
+        let mut workers = [&ready, &warned, &lost];
+        workers.sort_by(|l, r| query.compare(l, r));
+        assert_eq!(workers.map(|w| w.id.0), [3, 2, 1]);
+    }
+
+    #[test]
+    fn what_an_address_does_not_mean_is_left_out() {
+        let query = ListQuery::read(|key| match key {
+            "state" => Some("asleep".to_owned()),
+            "sort" => Some("-colour".to_owned()),
+            "page" => Some("0".to_owned()),
+            _ => None,
+        });
+        assert_eq!(query, ListQuery { reversed: true, page: 1, ..ListQuery::default() });
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_address_reads_back(search in "\\PC{0,12}", state in 0usize..7, sort in 0usize..7, reversed: bool, layout in 0usize..3, page in 1usize..9) {
+            let query = ListQuery {
+                search,
+                state: StateFilter::ALL.get(state).copied(),
+                sort: Sort::ALL[sort],
+                reversed,
+                layout: [Layout::Cards, Layout::Table].get(layout).copied(),
+                page,
+            };
+            let address = query.address();
+            let pairs = address.split_once('?').map_or("", |(_, pairs)| pairs).to_owned();
+            let read = ListQuery::read(|key| {
+                pairs.split('&').filter_map(|pair| pair.split_once('=')).find(|(k, _)| *k == key).map(|(_, v)| unescape(v))
+            });
+            proptest::prop_assert_eq!(read, query);
+        }
+
+        #[test]
+        fn the_order_of_names_is_total(mut names in proptest::collection::vec("[a0-9]{0,4}", 3)) {
+            names.sort_by(|l, r| natural_compare(l, r));
+            proptest::prop_assert!(names.windows(2).all(|pair| natural_compare(&pair[0], &pair[1]) != Ordering::Greater));
+            proptest::prop_assert!(natural_compare(&names[0], &names[2]) != Ordering::Greater);
+        }
+    }
+
+    fn unescape(value: &str) -> String {
+        let mut bytes = Vec::new();
+        let mut rest = value.bytes();
+        while let Some(byte) = rest.next() {
+            if byte == b'%' {
+                let digits = [rest.next().unwrap(), rest.next().unwrap()];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+            } else {
+                bytes.push(byte);
+            }
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+}

@@ -1,0 +1,19 @@
+//! The fleet as the browser sees it: what is known of each worker, what is wrong, and how it stays current.
+
+pub mod ask;
+pub mod devices;
+pub mod list;
+pub mod store;
+pub mod trouble;
+
+#[cfg(feature = "hydrate")]
+mod stream;
+#[cfg(any(feature = "hydrate", test))]
+mod sync;
+
+pub use devices::{DeviceSummary, ModelCount};
+pub use list::{Layout, ListQuery, Sort, StateFilter};
+pub use store::{Connection, Fleet, FleetPart, use_fleet};
+#[cfg(feature = "hydrate")]
+pub use stream::follow;
+pub use trouble::{Counts, Trouble, TroubleLine};

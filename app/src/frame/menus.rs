@@ -1,0 +1,102 @@
+//! The choices at the right end of the top bar. Each is a plain form, so that it works without JavaScript too.
+
+use crate::i18n::{Language, use_text};
+use crate::icon::Icon;
+use crate::paths;
+use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_language, choose_theme};
+use crate::session::{LogOut, current_session};
+use leptos::form::ActionForm;
+use leptos::prelude::*;
+use leptos::server_fn::ServerFn;
+
+/// Switches to the next language; its label is that language's own name.
+#[component]
+pub fn LanguageSwitch() -> impl IntoView {
+    let text = use_text();
+    let other = move || Language::ALL.into_iter().find(|language| *language != text.language()).unwrap_or(Language::En);
+    view! {
+        <form
+            method="post"
+            action=SetLanguage::url()
+            on:submit=move |event| {
+                event.prevent_default();
+                choose_language(text, other());
+            }
+        >
+            <input type="hidden" name="language" value=move || other().tag()/>
+            <button class="tool" lang=move || other().tag() title=text.of(|m| m.frame.language)>
+                {Icon::Language.view()}
+                <span>{move || other().own_name()}</span>
+            </button>
+        </form>
+    }
+}
+
+/// System, light or dark.
+#[component]
+pub fn ThemeMenu() -> impl IntoView {
+    let text = use_text();
+    let choice = use_context::<ThemeChoice>().unwrap_or_else(|| ThemeChoice(RwSignal::new(Theme::System)));
+    let option = move |theme: Theme| {
+        let label = move || {
+            let frame = &text.get().frame;
+            match theme {
+                Theme::System => frame.theme_system,
+                Theme::Light => frame.theme_light,
+                Theme::Dark => frame.theme_dark,
+            }
+        };
+        view! {
+            <li>
+                <form
+                    method="post"
+                    action=SetTheme::url()
+                    on:submit=move |event| {
+                        event.prevent_default();
+                        choose_theme(choice, theme);
+                    }
+                >
+                    <input type="hidden" name="theme" value=theme.tag()/>
+                    <button class="menu-item" aria-pressed=move || (choice.0.get() == theme).to_string()>{label}</button>
+                </form>
+            </li>
+        }
+    };
+    view! {
+        <details class="menu">
+            <summary class="tool" title=text.of(|m| m.frame.theme) aria-label=text.of(|m| m.frame.theme)>{Icon::Theme.view()}</summary>
+            <ul class="menu-list">{Theme::ALL.map(option).collect_view()}</ul>
+        </details>
+    }
+}
+
+/// Who is logged in, and the way out.
+#[component]
+pub fn UserMenu() -> impl IntoView {
+    let text = use_text();
+    let log_out = ServerAction::<LogOut>::new();
+    let session = Resource::new_blocking(|| (), |()| current_session());
+    view! {
+        <Suspense>
+            {move || Suspend::new(async move {
+                let session = session.await.ok()?;
+                let (name, label_name) = (session.username.clone(), session.username);
+                Some(view! {
+                    <details class="menu">
+                        <summary class="tool" aria-label=move || (text.get().frame.user_menu)(&label_name)>
+                            {Icon::User.view()}<span class="tool-word">{name}</span>
+                        </summary>
+                        <ul class="menu-list">
+                            <li><a class="menu-item" href=paths::PASSWORD>{text.of(|m| m.frame.change_password)}</a></li>
+                            <li>
+                                <ActionForm action=log_out>
+                                    <button class="menu-item">{text.of(|m| m.frame.log_out)}</button>
+                                </ActionForm>
+                            </li>
+                        </ul>
+                    </details>
+                })
+            })}
+        </Suspense>
+    }
+}

@@ -1,0 +1,76 @@
+//! What is around every page: navigation, search, connection, language, theme, user.
+
+mod menus;
+
+use crate::i18n::use_text;
+use crate::icon::{Icon, IconSprite};
+use crate::paths;
+use leptos::prelude::*;
+use leptos_router::components::{A, Outlet};
+use leptos_router::hooks::use_location;
+use menus::UserMenu;
+pub use menus::{LanguageSwitch, ThemeMenu};
+
+/// The frame of all pages but the login page.
+#[component]
+pub fn Frame() -> impl IntoView {
+    let text = use_text();
+    view! {
+        <IconSprite/>
+        <a class="skip" href="#content">{text.of(|m| m.frame.skip_to_content)}</a>
+        <div class="frame">
+            <Rail/>
+            <header class="topbar">
+                <p class="topbar-title"><Section/></p>
+                <div class="topbar-tools">
+                    <LanguageSwitch/>
+                    <ThemeMenu/>
+                    <UserMenu/>
+                </div>
+            </header>
+            <main id="content" tabindex="-1"><Outlet/></main>
+        </div>
+    }
+}
+
+#[component]
+fn Rail() -> impl IntoView {
+    let text = use_text();
+    view! {
+        <nav class="rail" aria-label=text.of(|m| m.frame.navigation)>
+            <a class="brand" href=paths::WORKERS aria-hidden="true" tabindex="-1">"gpustack"</a>
+            <A href=paths::WORKERS attr:class="rail-link">{Icon::Workers.view()}<span>{text.of(|m| m.frame.workers)}</span></A>
+            <A href=paths::SETTINGS attr:class="rail-link">{Icon::Settings.view()}<span>{text.of(|m| m.frame.settings)}</span></A>
+        </nav>
+    }
+}
+
+/// The name of the part of the UI that the page belongs to.
+#[component]
+fn Section() -> impl IntoView {
+    let text = use_text();
+    let path = use_location().pathname;
+    move || {
+        let frame = &text.get().frame;
+        if path.read().starts_with(paths::SETTINGS) { frame.settings } else { frame.workers }
+    }
+}
+
+/// The icon of the browser's tab, with the number of workers in trouble, as a `data:` URL.
+pub fn favicon(troubled: usize) -> String {
+    let (colour, label) = match troubled {
+        0 => ("%232563eb", String::new()),
+        1..=99 => ("%23c8321f", troubled.to_string()),
+        _ => ("%23c8321f", "99".to_owned()),
+    };
+    let drawing = if label.is_empty() {
+        "<path d='M8 10h16v5H8zm0 8h16v5H8z' fill='white'/>".to_owned()
+    } else {
+        format!(
+            "<text x='16' y='22' font-family='sans-serif' font-weight='700' font-size='18' text-anchor='middle' fill='white'>{label}</text>"
+        )
+    };
+    format!(
+        "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><rect width='32' height='32' rx='7' fill='{colour}'/>{drawing}</svg>"
+    )
+}

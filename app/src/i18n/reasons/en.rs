@@ -1,0 +1,264 @@
+//! Causes in English.
+
+use super::{ReasonContext, hours, is_loopback};
+use crate::format;
+use crate::i18n::{Language, words};
+use api::Reason;
+
+/// The cause in a few words.
+pub const fn title(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::HeartbeatReceived {} => "Heartbeats arrive",
+        Reason::HeartbeatLost { .. } => "Heartbeat lost",
+        Reason::HeartbeatAwaited { .. } => "Waiting for a heartbeat",
+        Reason::DirectAnswered { .. } => "Probe answered",
+        Reason::DirectNotProbed { .. } => "Not probed yet",
+        Reason::DirectRefused { .. } => "Probe refused",
+        Reason::DirectTimedOut { .. } => "Probe timed out",
+        Reason::DirectNotResolved { .. } => "Name not found",
+        Reason::DirectNoRoute { .. } => "No route",
+        Reason::DirectClosed { .. } => "Probe closed without answer",
+        Reason::DirectWrongAnswer { .. } => "Something else answered",
+        Reason::DirectWrongWorker { .. } => "Another worker answered",
+        Reason::ClockInSync { .. } => "Clock in step",
+        Reason::ClockOffset { .. } => "Clock is wrong",
+        Reason::ClockOffsetZone { .. } => "Clock is wrong by a time zone",
+        Reason::ClockNotMeasured {} => "Clock not measured yet",
+        Reason::DevicesWorking { .. } => "Devices work",
+        Reason::DevicesNone {} => "No devices",
+        Reason::DevicesAwaited {} => "Looking for devices",
+        Reason::ToolTimedOut { .. } => "Device tool hangs",
+        Reason::ToolFailed { .. } => "Device tool failed",
+        Reason::ToolNotStarted { .. } => "Device tool cannot start",
+        Reason::ToolMissing { .. } => "Device tool missing",
+        Reason::ToolOutputUnknown { .. } => "Device tool not understood",
+        Reason::DriverInitFailed { .. } => "Driver did not initialise",
+        Reason::DriverLibraryMissing { .. } => "Driver library missing",
+        Reason::DeviceInUseElsewhere { .. } => "Devices in use by another container",
+        Reason::DeviceNodeMissing { .. } => "Device node missing",
+        Reason::DeviceNodeUnreadable { .. } => "Device node not accessible",
+        Reason::DeviceUnhealthy { .. } => "Device not healthy",
+        Reason::DevicesMissing { .. } => "Devices have gone",
+        Reason::IdentityDuplicated { .. } => "Identity used twice",
+        Reason::ReplacementAsked { .. } => "Another host asks for this name",
+    }
+}
+
+/// What happened.
+pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
+    let span = words::EN.span;
+    match reason {
+        Reason::HeartbeatReceived {} => "Heartbeats arrive.".to_owned(),
+        Reason::HeartbeatLost { last_ms: Some(last_ms), .. } => {
+            format!("No heartbeat for {} (last {}).", span(context.span_since(*last_ms)), context.time(*last_ms))
+        }
+        Reason::HeartbeatLost { last_ms: None, timeout_s } => {
+            format!("No heartbeat since the server started; the limit is {timeout_s} s.")
+        }
+        Reason::HeartbeatAwaited { until_ms } => {
+            format!("The server has just started and waits for this worker until {}.", context.time(*until_ms))
+        }
+        Reason::DirectAnswered { url, round_trip_ms } => {
+            format!("{url} answered in {} ms.", format::milliseconds(*round_trip_ms))
+        }
+        Reason::DirectNotProbed { url } => format!("{url} has not been probed yet."),
+        Reason::DirectRefused { url } => format!("{url} refused the connection: nothing listens there."),
+        Reason::DirectTimedOut { url, timeout_s } => {
+            format!("{url} did not answer within {timeout_s} s: a firewall drops packets, or the host is gone.")
+        }
+        Reason::DirectNotResolved { host, .. } => format!("The name {host} has no address on the server."),
+        Reason::DirectNoRoute { url } => format!("The server has no route to {url}."),
+        Reason::DirectClosed { url } => {
+            format!(
+                "{url} took the connection and closed it without an answer, as a tunnel does whose far end is down."
+            )
+        }
+        Reason::DirectWrongAnswer { url, status: Some(status) } => {
+            format!("{url} answered with HTTP {status}, not as a worker does: something else listens there.")
+        }
+        Reason::DirectWrongAnswer { url, status: None } => {
+            format!("{url} answered with something that is not HTTP: something else listens there.")
+        }
+        Reason::DirectWrongWorker { url, name } => {
+            format!("{url} answered as worker {name}: two tunnels end on one port.")
+        }
+        Reason::ClockInSync { offset_ms, error_ms } => {
+            let offset = Language::En.messages().clock_offset(*offset_ms);
+            format!("The clock agrees with the server's ({offset}, give or take {error_ms} ms).")
+        }
+        Reason::ClockOffset { offset_ms, .. } => {
+            let offset = Language::En.messages().clock_difference(*offset_ms);
+            if *offset_ms < 0 {
+                format!("This worker's clock is {offset} behind the server's.")
+            } else {
+                format!("This worker's clock is {offset} ahead of the server's.")
+            }
+        }
+        Reason::ClockOffsetZone { offset_ms, half_hours, .. } => {
+            let (offset, hours) = (Language::En.messages().clock_difference(*offset_ms), hours(*half_hours));
+            if *offset_ms < 0 {
+                format!(
+                    "This worker's clock is {offset} behind the server's, close to {hours} h: probably the hardware clock is kept in local time."
+                )
+            } else {
+                format!(
+                    "This worker's clock is {offset} ahead of the server's, close to {hours} h: probably the hardware clock is kept in local time."
+                )
+            }
+        }
+        Reason::ClockNotMeasured {} => "No exchange has measured the clock yet.".to_owned(),
+        Reason::DevicesWorking { count: 1 } => "The device works.".to_owned(),
+        Reason::DevicesWorking { count } => format!("All {count} devices work."),
+        Reason::DevicesNone {} => "The host has no accelerators. That is fine for a CPU worker.".to_owned(),
+        Reason::DevicesAwaited {} => "The first look for devices has not finished yet.".to_owned(),
+        Reason::ToolTimedOut { tool, timeout_s } => {
+            format!("{tool} did not answer within {timeout_s} s. The last readings are shown as stale.")
+        }
+        Reason::ToolFailed { tool, exit_code: Some(code), output } => {
+            format!("{tool} failed with exit status {code}{}", printed(output))
+        }
+        Reason::ToolFailed { tool, exit_code: None, output } => {
+            format!("{tool} was ended by a signal{}", printed(output))
+        }
+        Reason::ToolNotStarted { tool, error } => format!("{tool} cannot be started: {error}."),
+        Reason::ToolMissing { tool } => format!("Accelerators are there, but {tool} was not found."),
+        Reason::ToolOutputUnknown { tool, output } => {
+            format!("{tool} printed something that this version does not understand{}", printed(output))
+        }
+        Reason::DriverInitFailed { tool, code } => {
+            format!("{tool} reports that the driver did not initialise (code {code}).")
+        }
+        Reason::DriverLibraryMissing { tool, library } => format!("{tool} does not find {library}."),
+        Reason::DeviceInUseElsewhere { tool, code } => {
+            format!("{tool} reports that another container holds the devices (code {code}).")
+        }
+        Reason::DeviceNodeMissing { node } => format!("{node} is missing on this host or in this container."),
+        Reason::DeviceNodeUnreadable { node } => format!("The worker's user may not open {node}."),
+        Reason::DeviceUnhealthy { index, name, health } => {
+            format!("Device {index} ({name}) reports its health as {health}.")
+        }
+        Reason::DevicesMissing { expected, found } => format!("{found} of {expected} devices are left."),
+        Reason::IdentityDuplicated { hostname, address } => {
+            format!("{hostname} ({address}) uses the same identity: its data directory is a copy of this worker's.")
+        }
+        Reason::ReplacementAsked { hostname, address } => {
+            format!("{hostname} ({address}) asks to join under this name.")
+        }
+    }
+}
+
+/// What a tool printed, as the end of a sentence.
+fn printed(output: &str) -> String {
+    let output = output.trim();
+    if output.is_empty() { ".".to_owned() } else { format!(": {output}") }
+}
+
+/// What to do next.
+pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
+    match reason {
+        Reason::HeartbeatReceived {}
+        | Reason::DirectAnswered { .. }
+        | Reason::ClockInSync { .. }
+        | Reason::DevicesWorking { .. }
+        | Reason::DevicesNone {} => String::new(),
+        Reason::HeartbeatLost { .. } => lost_heartbeat(context.also),
+        Reason::HeartbeatAwaited { .. } => "Nothing to do: it is judged after that time.".to_owned(),
+        Reason::DirectNotProbed { .. } => "Nothing to do: the first probe follows within seconds.".to_owned(),
+        Reason::DirectRefused { url } if is_loopback(url) => {
+            "This address is a tunnel's end on the server: the tunnel is down. Build it again on the bastion.".to_owned()
+        }
+        Reason::DirectRefused { .. } => {
+            "Check that the worker runs and listens on this port. If a tunnel ends here, it is down.".to_owned()
+        }
+        Reason::DirectTimedOut { url, .. } if is_loopback(url) => {
+            "This address is a tunnel's end: the bastion no longer reaches the worker. Check the bastion's forward.".to_owned()
+        }
+        Reason::DirectTimedOut { .. } => {
+            "Open the port in the firewall between server and worker, or join this worker through a tunnel.".to_owned()
+        }
+        Reason::DirectNotResolved { .. } => {
+            "Start the worker with --worker-ip and an address, or make the name known to the server.".to_owned()
+        }
+        Reason::DirectNoRoute { .. } => {
+            "Join this worker through a tunnel with --worker-ip 127.0.0.1, or add a route on the server.".to_owned()
+        }
+        Reason::DirectClosed { .. } => {
+            "Check the forward from the bastion to the worker, and that the worker listens on this port.".to_owned()
+        }
+        Reason::DirectWrongAnswer { .. } => {
+            "See what listens on this port, and give the worker another one with --worker-port.".to_owned()
+        }
+        Reason::DirectWrongWorker { .. } => {
+            "Give each worker behind a tunnel its own --worker-port and its own forward.".to_owned()
+        }
+        Reason::ClockOffset { .. } => {
+            "Set up time synchronisation on the host (NTP_SERVER is your time server). Logs and scheduling are wrong until then; the state is not affected.".to_owned()
+        }
+        Reason::ClockOffsetZone { .. } => {
+            "Keep the hardware clock in UTC and set the clock once, on the host itself. The state is not affected.".to_owned()
+        }
+        Reason::ClockNotMeasured {} => "Nothing to do: it is measured with the next heartbeat.".to_owned(),
+        Reason::DevicesAwaited {} => "Nothing to do: it takes a minute at most.".to_owned(),
+        Reason::ToolTimedOut { .. } => {
+            "Run the tool by hand. If it hangs there too, the driver or a card is stuck: read the kernel's log and reset the card.".to_owned()
+        }
+        Reason::ToolFailed { .. } => "Run the tool by hand and mend what it reports.".to_owned(),
+        Reason::ToolNotStarted { .. } => {
+            "Check that the tool is mounted, executable and made for this processor.".to_owned()
+        }
+        Reason::ToolMissing { tool } => {
+            format!("Mount the directory of {tool} into the container, for example -v /usr/local/sbin:/usr/local/sbin:ro.")
+        }
+        Reason::ToolOutputUnknown { .. } => {
+            "Run the tool by hand. If its output looks right, report it with the driver's version.".to_owned()
+        }
+        Reason::DriverInitFailed { .. } => {
+            "Pass /dev/davinci_manager, /dev/devmm_svm and /dev/hisi_hdc to the container, and mount /usr/local/Ascend/driver.".to_owned()
+        }
+        Reason::DriverLibraryMissing { .. } => {
+            "Mount the driver's directory, for example -v /usr/local/Ascend/driver:/usr/local/Ascend/driver:ro.".to_owned()
+        }
+        Reason::DeviceInUseElsewhere { .. } => {
+            "Stop the other container, or run the worker where the devices can be queried.".to_owned()
+        }
+        Reason::DeviceNodeMissing { node } => {
+            format!("In a container add --device={node}. On the host check that the driver is loaded.")
+        }
+        Reason::DeviceNodeUnreadable { .. } => {
+            "Run the worker as root, or add its user to the group that owns the node.".to_owned()
+        }
+        Reason::DeviceUnhealthy { .. } => "Read the vendor tool's health report and the kernel's log; reset or replace the card.".to_owned(),
+        Reason::DevicesMissing { .. } => {
+            "See whether the card has fallen off the bus: read the kernel's log, then restart the host or reseat the card.".to_owned()
+        }
+        Reason::IdentityDuplicated { hostname, .. } => {
+            format!("Stop the worker on {hostname}, empty its data directory and start it again: it then joins as a new worker.")
+        }
+        Reason::ReplacementAsked { hostname, .. } => {
+            format!("Choose Replace if {hostname} is to take this worker's place. Otherwise give it another --worker-name.")
+        }
+    }
+}
+
+fn lost_heartbeat(also: Option<&Reason>) -> String {
+    match also {
+        Some(Reason::DirectAnswered { url, .. }) => {
+            format!(
+                "The worker still answers at {url}: only its own way to the server is cut. Check the server's tunnel on its host."
+            )
+        }
+        Some(Reason::DirectRefused { url }) => {
+            format!("{url} refuses connections too: the worker is not running, or its tunnel is down.")
+        }
+        Some(Reason::DirectTimedOut { url, .. }) => {
+            format!("{url} does not answer either: the host is down, or the network to it is cut.")
+        }
+        Some(Reason::DirectClosed { url }) => {
+            format!("{url} closes without an answer: the tunnel stands, but the worker behind it is not running.")
+        }
+        Some(Reason::DirectWrongWorker { name, .. }) => {
+            format!("Its address is answered by {name}: two tunnels end on one port. Check both.")
+        }
+        _ => "Check that the worker runs and that it reaches the server.".to_owned(),
+    }
+}

@@ -1,0 +1,195 @@
+//! The workers that arrive while the page is open, each with its checks as they pass.
+
+use crate::fleet::devices::models;
+use crate::fleet::store::WorkerCell;
+use crate::fleet::use_fleet;
+use crate::format::{self, Zone};
+use crate::i18n::{ReasonContext, ReasonText, Text, reason_text, use_text};
+use crate::icon::Icon;
+use crate::paths;
+use api::{Condition, ConditionStatus, Severity, WorkerId, WorkerView};
+use leptos::prelude::*;
+
+/// More than these are in the list of workers.
+const MOST_SHOWN: usize = 20;
+
+/// The workers that have joined since `opened_ms`, by the server's clock, the newest first.
+#[component]
+pub fn Arrivals(opened_ms: i64) -> impl IntoView {
+    let text = use_text();
+    let fleet = use_fleet();
+    let arrived = Memo::new(move |_| {
+        let cells = fleet.members().into_iter().filter_map(|id| fleet.worker(id));
+        let joined = cells.map(|cell| {
+            let worker = cell.read_untracked();
+            (worker.joined_ms, worker.id)
+        });
+        newest_first(joined, opened_ms)
+    });
+    let shown = move || arrived.read().iter().copied().take(MOST_SHOWN).collect::<Vec<_>>();
+    let count = move || arrived.read().len();
+    view! {
+        <section class="panel arrivals">
+            <h2>{text.of(|m| m.add_worker.arrivals)}</h2>
+            <p class="without-script">{text.of(|m| m.add_worker.waiting_static)}</p>
+            <p class="arrivals-now with-script" role="status">
+                {move || match count() {
+                    0 => view! { <span class="pulse"></span> {text.of(|m| m.add_worker.waiting)} }.into_any(),
+                    count => view! { {move || (text.get().add_worker.arrived)(count)} }.into_any(),
+                }}
+            </p>
+            <Show when=move || count() == 0>
+                <p class="muted with-script">{text.of(|m| m.add_worker.waiting_hint)}</p>
+            </Show>
+            <ul class="arrivals-list">
+                <For each=shown key=|id| *id let:id>
+                    {fleet.worker(id).map(|worker| view! { <Arrival worker/> })}
+                </For>
+            </ul>
+        </section>
+    }
+    .into_any()
+}
+
+fn newest_first(joined: impl Iterator<Item = (i64, WorkerId)>, opened_ms: i64) -> Vec<WorkerId> {
+    let mut arrived: Vec<(i64, WorkerId)> = joined.filter(|(joined_ms, _)| *joined_ms >= opened_ms).collect();
+    arrived.sort_unstable_by(|left, right| right.cmp(left));
+    arrived.into_iter().map(|(_, id)| id).collect()
+}
+
+#[component]
+fn Arrival(worker: WorkerCell) -> impl IntoView {
+    let text = use_text();
+    let view = worker.read_untracked();
+    let (id, name) = (view.id, view.name.clone());
+    drop(view);
+    let facts = {
+        let worker = worker.clone();
+        move || facts(&worker.read())
+    };
+    let label = {
+        let name = name.clone();
+        move || (text.get().add_worker.open_worker)(&name)
+    };
+    let checks = move || checks(&worker.read(), text).into_iter().map(Check::view).collect_view();
+    view! {
+        <li class="arrival">
+            <div class="arrival-head">
+                <strong class="mono">{name}</strong>
+                <span class="muted">{facts}</span>
+                <a class="button" href=paths::worker(id) aria-label=label>{text.of(|m| m.add_worker.open)}</a>
+            </div>
+            <ul class="checks">{checks}</ul>
+        </li>
+    }
+    .into_any()
+}
+
+/// Address, system and devices, as far as they are known.
+fn facts(worker: &WorkerView) -> String {
+    let models = models(worker.devices.as_deref().unwrap_or_default()).into_iter().map(|model| {
+        let memory = model.memory_bytes.map(|bytes| format!(" · {} GiB", format::gib(bytes))).unwrap_or_default();
+        format!("{} × {}{memory}", model.count, model.name)
+    });
+    let known = [format!("{}:{}", worker.ip, worker.port), worker.os.clone()].into_iter().chain(models);
+    known.filter(|fact| !fact.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// How a check stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CheckState {
+    Passed,
+    Running,
+    Warning,
+    Failed,
+}
+
+impl CheckState {
+    fn of(condition: &Condition) -> Self {
+        match (condition.status, condition.severity) {
+            (ConditionStatus::True, _) => Self::Passed,
+            (ConditionStatus::Unknown, _) => Self::Running,
+            (ConditionStatus::False, Severity::Error) => Self::Failed,
+            (ConditionStatus::False, Severity::Warning | Severity::Ok) => Self::Warning,
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Self::Passed => "check passed",
+            Self::Running => "check running",
+            Self::Warning => "check warned",
+            Self::Failed => "check failed",
+        }
+    }
+
+    fn icon(self) -> Icon {
+        match self {
+            Self::Passed => Icon::Check,
+            Self::Running => Icon::Pending,
+            Self::Warning => Icon::Warning,
+            Self::Failed => Icon::NotReady,
+        }
+    }
+}
+
+/// One line of an arrival's checklist.
+struct Check {
+    state: CheckState,
+    name: &'static str,
+    reason: Option<ReasonText>,
+}
+
+impl Check {
+    fn view(self) -> impl IntoView {
+        let (what, next_step) = self.reason.map(|reason| (reason.what, reason.next_step)).unwrap_or_default();
+        // a check that passed says all with its name
+        let next_step = (self.state != CheckState::Passed && !next_step.is_empty()).then_some(next_step);
+        view! {
+            <li class=self.state.class()>
+                {self.state.icon().view()}
+                <span class="check-name">{self.name}</span>
+                <span class="check-text">{what} {next_step.map(|step| view! { " " <span class="check-step">{step}</span> })}</span>
+            </li>
+        }
+    }
+}
+
+/// That it joined, and its conditions.
+fn checks(worker: &WorkerView, text: Text) -> Vec<Check> {
+    let messages = text.get();
+    let joined = Check { state: CheckState::Passed, name: messages.add_worker.check_joined, reason: None };
+    let context = ReasonContext { now_ms: use_fleet().now_ms(), zone: Zone::Browser, os: &worker.os, also: None };
+    let conditions = worker.conditions.iter().map(|condition| Check {
+        state: CheckState::of(condition),
+        name: messages.condition_word(condition.kind),
+        reason: Some(reason_text(&condition.reason, text.language(), &context)),
+    });
+    std::iter::once(joined).chain(conditions).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{ConditionKind, Reason};
+
+    #[test]
+    fn only_who_joined_since_then_has_arrived_and_the_newest_comes_first() {
+        let joined = [(900, WorkerId(1)), (1_000, WorkerId(2)), (3_000, WorkerId(3)), (2_000, WorkerId(4))];
+        assert_eq!(newest_first(joined.into_iter(), 1_000), [WorkerId(3), WorkerId(4), WorkerId(2)]);
+    }
+
+    #[test]
+    fn what_nobody_can_say_yet_is_running_and_no_failure() {
+        for (status, severity, expected) in [
+            (ConditionStatus::True, Severity::Ok, CheckState::Passed),
+            (ConditionStatus::Unknown, Severity::Ok, CheckState::Running),
+            (ConditionStatus::False, Severity::Warning, CheckState::Warning),
+            (ConditionStatus::False, Severity::Error, CheckState::Failed),
+        ] {
+            let reason = Reason::ClockNotMeasured {};
+            let condition = Condition { kind: ConditionKind::Clock, status, severity, reason, since_ms: None };
+            assert_eq!(CheckState::of(&condition), expected);
+        }
+    }
+}

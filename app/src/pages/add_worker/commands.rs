@@ -1,0 +1,126 @@
+//! Step 3: what to run where, each with its own copy button.
+
+use super::JoinPage;
+use super::command::Packaging;
+use super::form::TunnelPlan;
+use crate::copy::CopyButton;
+use crate::i18n::add_worker::AddWorkerMessages;
+use crate::i18n::use_text;
+use leptos::prelude::*;
+
+/// What to run on the bastion.
+#[component]
+pub fn TunnelStep(page: JoinPage) -> impl IntoView {
+    let text = use_text();
+    let part = move |pick: fn(&TunnelPlan) -> Option<String>| {
+        Memo::new(move |_| page.plan.read().tunnels.as_ref().and_then(pick).unwrap_or_default())
+    };
+    let is_complete = move || page.plan.read().tunnels.is_some();
+    let is_loopback = move || page.plan.read().tunnels.as_ref().is_some_and(|tunnels| tunnels.logins_are_loopback);
+    let login = part(|tunnels| tunnels.bastion_login.clone());
+    let forwards = [
+        (
+            part(|tunnels| Some(tunnels.commands.server_to_bastion.clone())),
+            "join-tunnel-1",
+            (|m| m.server_to_bastion) as Pick,
+        ),
+        (part(|tunnels| Some(tunnels.commands.bastion_to_worker.clone())), "join-tunnel-2", |m| m.bastion_to_worker),
+        (part(|tunnels| Some(tunnels.commands.worker_to_bastion.clone())), "join-tunnel-3", |m| m.worker_to_bastion),
+        (part(|tunnels| Some(tunnels.commands.bastion_to_server.clone())), "join-tunnel-4", |m| m.bastion_to_server),
+    ];
+    let forward = move |(command, id, caption): (Memo<String>, &'static str, Pick)| {
+        view! { <li><CommandBlock id command caption/></li> }
+    };
+    view! {
+        <section class="join-part">
+            <h2>{text.of(|m| m.add_worker.on_bastion)}</h2>
+            <Show when=is_loopback>
+                <p class="note warning">{text.of(|m| m.add_worker.tunnels_loopback)}</p>
+            </Show>
+            <Show
+                when=is_complete
+                fallback=move || view! { <p class="note">{text.of(|m| m.add_worker.tunnels_incomplete)}</p> }
+            >
+                <p class="muted">{text.of(|m| m.add_worker.on_bastion_text)}</p>
+                <ol class="join-tunnels">
+                    <Show when=move || !login.read().is_empty()>
+                        <li><CommandBlock id="join-bastion" command=login caption=(|m| m.bastion_login) as Pick/></li>
+                    </Show>
+                    {forwards.map(forward).collect_view()}
+                </ol>
+            </Show>
+        </section>
+    }
+    .into_any()
+}
+
+/// What to run on the worker's host.
+#[component]
+pub fn CommandStep(page: JoinPage) -> impl IntoView {
+    let text = use_text();
+    let check = Memo::new(move |_| page.plan.read().host.as_ref().map(|host| host.check.clone()).unwrap_or_default());
+    let join = Memo::new(move |_| page.plan.read().host.as_ref().map(|host| host.join.clone()).unwrap_or_default());
+    let check_text = move || {
+        let form = page.form.read();
+        let messages = &text.get().add_worker;
+        match (form.packaging, form.vendor.is_ascend()) {
+            (Packaging::Container, true) => messages.check_text_npu,
+            (Packaging::Container, false) => messages.check_text_docker,
+            (Packaging::Binary | Packaging::Systemd, _) => messages.check_text_binary,
+        }
+    };
+    let join_text = move || {
+        let messages = &text.get().add_worker;
+        let version = &page.defaults.read().join.version;
+        match page.form.read().packaging {
+            Packaging::Container => messages.join_text_container.to_owned(),
+            Packaging::Binary => (messages.join_text_binary)(version),
+            Packaging::Systemd => (messages.join_text_systemd)(version),
+        }
+    };
+    let missing = move || {
+        let messages = &text.get().add_worker;
+        if page.plan.read().token_is_unusable() { messages.fault_token } else { messages.no_command }
+    };
+    view! {
+        <Show
+            when=move || page.plan.read().host.is_some()
+            fallback=move || view! { <p class="note error" role="alert">{missing}</p> }
+        >
+            <section class="join-part">
+                <h2>{text.of(|m| m.add_worker.check)}</h2>
+                <p class="muted">{check_text}</p>
+                <CommandBlock id="join-check" command=check/>
+            </section>
+            <section class="join-part">
+                <h2>{text.of(|m| m.add_worker.join)}</h2>
+                <p class="muted">{join_text}</p>
+                <CommandBlock id="join-command" command=join/>
+            </section>
+        </Show>
+    }
+    .into_any()
+}
+
+/// A text of the page.
+type Pick = fn(&'static AddWorkerMessages) -> &'static str;
+
+/// A command and the button that copies it.
+#[component]
+fn CommandBlock(
+    id: &'static str,
+    #[prop(into)] command: Signal<String>,
+    #[prop(optional)] caption: Option<Pick>,
+) -> impl IntoView {
+    let text = use_text();
+    let caption = caption.map(|pick| view! { <figcaption>{move || pick(&text.get().add_worker)}</figcaption> });
+    view! {
+        <figure class="command">
+            {caption}
+            // can be scrolled by keyboard
+            <pre id=id tabindex="0">{command}</pre>
+            <CopyButton text=command shown_in=id/>
+        </figure>
+    }
+    .into_any()
+}

@@ -1,0 +1,181 @@
+//! The page that gives the join command: three choices, one command, and below it the worker as it arrives.
+
+mod arrivals;
+mod command;
+mod commands;
+mod fields;
+mod form;
+
+use crate::i18n::use_text;
+use crate::paths;
+use crate::session::UiError;
+use arrivals::Arrivals;
+use commands::{CommandStep, TunnelStep};
+use fields::{PackagingTabs, TextField, Tiles};
+use form::{Defaults, Field, JoinForm, Network, Plan};
+use leptos::html;
+use leptos::prelude::*;
+use leptos_meta::Title;
+use leptos_router::hooks::use_query_map;
+
+/// What the page knows without being told.
+#[server]
+async fn join_defaults() -> Result<Defaults, UiError> {
+    let authorised = crate::session::authorised().await?;
+    let join = authorised.backend.join_info(&authorised.request).await;
+    let fleet = authorised.backend.fleet().await;
+    Ok(Defaults::new(join, &fleet))
+}
+
+/// What all parts of the page share.
+#[derive(Clone, Copy)]
+struct JoinPage {
+    /// What was chosen and typed.
+    form: RwSignal<JoinForm>,
+    /// What is known without being told.
+    defaults: RwSignal<Defaults>,
+    /// What becomes of both.
+    plan: Memo<Plan>,
+}
+
+/// The page that gives the join command.
+#[component]
+pub fn AddWorkerPage() -> impl IntoView {
+    let text = use_text();
+    let defaults = Resource::new_blocking(|| (), |()| join_defaults());
+    view! {
+        <Title text=text.of(|m| (m.frame.title)(m.add_worker.title, 0))/>
+        <header class="join-head">
+            <h1>{text.of(|m| m.add_worker.title)}</h1>
+            <p class="muted">{text.of(|m| m.add_worker.lead)}</p>
+        </header>
+        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+            {move || Suspend::new(async move {
+                match defaults.await {
+                    Ok(defaults) => view! { <Join defaults/> }.into_any(),
+                    Err(error) => {
+                        view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any()
+                    }
+                }
+            })}
+        </Suspense>
+    }
+}
+
+/// A plain form whose fields are the address's query, so that the page does its job without JavaScript too. With it,
+/// every key and click reads the whole form anew.
+#[component]
+fn Join(defaults: Defaults) -> impl IntoView {
+    let text = use_text();
+    let query = use_query_map().get_untracked();
+    let form = RwSignal::new(JoinForm::from_query(|name| query.get(name)));
+    let opened_ms = defaults.opened_ms;
+    let defaults = RwSignal::new(defaults);
+    let plan = Memo::new(move |_| form.read().plan(&defaults.read()));
+    let page = JoinPage { form, defaults, plan };
+    let element = NodeRef::<html::Form>::new();
+    Effect::new(move |_| {
+        if let Some(element) = element.get() {
+            adopt_browser_state(page, &element);
+        }
+    });
+    let read = move || {
+        if let Some(filled) = element.get_untracked().and_then(|element| filled_in(&element)) {
+            form.set(filled);
+        }
+    };
+    view! {
+        // autocomplete="off": Firefox would otherwise fill in what was there before a reload
+        <form
+            class="join"
+            method="get"
+            action=paths::ADD_WORKER
+            autocomplete="off"
+            node_ref=element
+            on:input=move |_| read()
+            on:submit=|event| event.prevent_default()
+        >
+            <div class="join-choices">
+                <fieldset class="panel join-step">
+                    <legend><span class="step-number">"1"</span>{text.of(|m| m.add_worker.step_devices)}</legend>
+                    <Tiles name="vendor" chosen=form.read_untracked().vendor words=fields::vendor_words/>
+                    <TextField page field=Field::Devices/>
+                </fieldset>
+                <fieldset class="panel join-step">
+                    <legend><span class="step-number">"2"</span>{text.of(|m| m.add_worker.step_network)}</legend>
+                    <Tiles name="network" chosen=form.read_untracked().network words=fields::network_words/>
+                    <TextField page field=Field::Server/>
+                    <LoopbackWarning page/>
+                    <TextField page field=Field::WorkerLogin/>
+                    <TextField page field=Field::ServerLogin/>
+                    <TextField page field=Field::ServerPort/>
+                    <TextField page field=Field::Bastion/>
+                </fieldset>
+                <button class="button without-script">{text.of(|m| m.add_worker.update)}</button>
+            </div>
+            <div class="join-result">
+                <fieldset class="panel join-step">
+                    <legend><span class="step-number">"3"</span>{text.of(|m| m.add_worker.step_command)}</legend>
+                    <PackagingTabs chosen=form.read_untracked().packaging/>
+                    <div class="join-options">
+                        <TextField page field=Field::Name/>
+                        <TextField page field=Field::Port/>
+                        <TextField page field=Field::Image/>
+                    </div>
+                    <Show when=move || form.read().network == Network::BehindTunnels>
+                        <TunnelStep page/>
+                    </Show>
+                    <CommandStep page/>
+                </fieldset>
+                <Arrivals opened_ms/>
+            </div>
+        </form>
+    }
+}
+
+#[component]
+fn LoopbackWarning(page: JoinPage) -> impl IntoView {
+    let text = use_text();
+    let loopback = move || page.plan.read().host.as_ref().is_some_and(|host| host.server_is_loopback);
+    view! {
+        <div role="status">
+            <Show when=loopback>
+                <p class="note warning">{text.of(|m| m.add_worker.server_loopback)}</p>
+            </Show>
+        </div>
+    }
+    .into_any()
+}
+
+/// What stands in the form now.
+#[cfg(feature = "hydrate")]
+fn filled_in(form: &web_sys::HtmlFormElement) -> Option<JoinForm> {
+    let data = web_sys::FormData::new_with_form(form).ok()?;
+    Some(JoinForm::from_query(|name| data.get(name).as_string()))
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn filled_in<T>(_: &T) -> Option<JoinForm> {
+    None
+}
+
+/// Takes over what was typed before the page came alive, and the server's address as the browser knows it: a proxy
+/// may have told the server another one.
+#[cfg(feature = "hydrate")]
+fn adopt_browser_state(page: JoinPage, form: &web_sys::HtmlFormElement) {
+    use wasm_bindgen::JsCast;
+    let Some(mut filled) = filled_in(form) else { return };
+    let origin = window().location().origin().unwrap_or_default();
+    let told = page.defaults.read_untracked().join.server_url.clone();
+    let input = document().get_element_by_id(&Field::Server.id());
+    let input = input.and_then(|element| element.dyn_into::<web_sys::HtmlInputElement>().ok());
+    if let Some(input) = input.filter(|input| input.value() == told && origin.starts_with("http") && origin != told) {
+        input.set_value(&origin);
+        page.defaults.update(|defaults| defaults.join.server_url = origin);
+        filled = filled_in(form).unwrap_or(filled);
+    }
+    page.form.set(filled);
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn adopt_browser_state<T>(_: JoinPage, _: &T) {}
