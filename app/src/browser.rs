@@ -69,3 +69,9 @@ pub fn open_page(path: &str) {
     #[cfg(not(feature = "hydrate"))]
     let _ = path;
 }
+
+/// Sets a length in the style of an element. Styles set by a script need no leave in the content security policy.
+pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
+    // It fails for malformed values only.
+    let _ = element.style().set_property(property, &format!("{pixels:.0}px"));
+}

@@ -34,9 +34,15 @@ pub fn CopyButton(
     /// What the button does, for screen readers and as a tooltip, when "Copy" says too little.
     #[prop(optional, into)]
     label: Option<Signal<String>>,
+    /// Id of the element that says what is copied, where several buttons say "Copy".
+    #[prop(optional, into)]
+    described_by: Option<String>,
     /// Only the icon.
     #[prop(optional)]
     compact: bool,
+    /// It is what the page is for.
+    #[prop(optional)]
+    primary: bool,
 ) -> impl IntoView {
     let messages = use_text();
     let state = RwSignal::new(CopyState::Idle);
@@ -49,7 +55,7 @@ pub fn CopyButton(
     });
     Effect::new(move |_| {
         if let Some(field) = field.get() {
-            select_field(&field);
+            select_field(field);
         }
     });
     let word = move || {
@@ -66,7 +72,7 @@ pub fn CopyButton(
                     readonly
                     rows="2"
                     aria-label=messages.of(|m| m.copy.selected_text)
-                    prop:value=move || text.get()
+                    prop:value=text.get_untracked()
                 ></textarea>
             }
         })
@@ -76,9 +82,11 @@ pub fn CopyButton(
             <button
                 type="button"
                 class="button copy-button"
+                class:primary=primary
                 class:copied=move || state.get() == CopyState::Copied
                 aria-label=name
                 title=name
+                aria-describedby=described_by
                 on:click=move |_| start_copy(text.get_untracked(), container, shown_in.clone(), state)
             >
                 {move || if state.get() == CopyState::Copied { Icon::Check.view() } else { Icon::Copy.view() }}
@@ -139,14 +147,17 @@ fn finish_copy(copied: bool, shown_in: Option<&str>, state: RwSignal<CopyState>)
 }
 
 #[cfg(feature = "hydrate")]
-fn select_field(field: &web_sys::HtmlTextAreaElement) {
-    // it fails for elements that are not in the document, and this one is
-    let _ = field.focus();
-    field.select();
+fn select_field(field: web_sys::HtmlTextAreaElement) {
+    // it has been made, but stands in the document only with the next frame
+    request_animation_frame(move || {
+        // it fails for elements that have left the document, and then nobody needs it
+        let _ = field.focus();
+        field.select();
+    });
 }
 
 #[cfg(not(feature = "hydrate"))]
-fn select_field<T>(_: &T) {}
+fn select_field<T>(_: T) {}
 
 #[cfg(feature = "hydrate")]
 mod clipboard {
@@ -178,7 +189,7 @@ mod clipboard {
             return false;
         };
         let field: HtmlTextAreaElement = field;
-        field.set_class_name("visually-hidden");
+        field.set_class_name("copy-source");
         field.set_read_only(true);
         field.set_value(text);
         if container.append_child(&field).is_err() {

@@ -50,6 +50,8 @@ pub enum Icon {
     Table,
     /// Heart.
     Heartbeat,
+    /// Two arrows, there and back.
+    Probe,
     /// Clock.
     Clock,
     /// Arrow left.
@@ -81,6 +83,7 @@ impl Icon {
             Self::Cards => "#i-cards",
             Self::Table => "#i-table",
             Self::Heartbeat => "#i-heartbeat",
+            Self::Probe => "#i-probe",
             Self::Clock => "#i-clock",
             Self::Back => "#i-back",
         }
@@ -122,6 +125,7 @@ const SPRITE: &str = concat!(
     r#"<symbol id="i-cards" viewBox="0 0 16 16"><path d="M2.500 2.500h4.500v4.500H2.500zM9 2.500h4.500v4.500H9zM2.500 9h4.500v4.500H2.500zM9 9h4.500v4.500H9z" class="i-line"/></symbol>"#,
     r#"<symbol id="i-table" viewBox="0 0 16 16"><path d="M2.500 3.500h11M2.500 8h11M2.500 12.500h11" class="i-line"/></symbol>"#,
     r#"<symbol id="i-heartbeat" viewBox="0 0 16 16"><path d="M1.500 8.500h3l1.500-4 3 7.500 1.800-5 .9 1.500h2.800" class="i-line"/></symbol>"#,
+    r#"<symbol id="i-probe" viewBox="0 0 16 16"><path d="M2 5.500h11M10.500 3L13 5.500 10.500 8M14 10.500H3M5.500 8L3 10.500 5.500 13" class="i-line"/></symbol>"#,
     r#"<symbol id="i-clock" viewBox="0 0 16 16"><circle cx="8" cy="8" r="5.800" class="i-line"/><path d="M8 4.700V8l2.300 1.600" class="i-line"/></symbol>"#,
     r#"<symbol id="i-back" viewBox="0 0 16 16"><path d="M9.700 4l-4 4 4 4" class="i-line"/></symbol>"#,
 );

@@ -14,6 +14,7 @@ pub mod format;
 pub mod frame;
 pub mod i18n;
 pub mod icon;
+pub mod manage;
 pub mod model;
 pub mod pages;
 pub mod paths;
@@ -21,12 +22,14 @@ pub mod paths;
 mod plain_form;
 pub mod preferences;
 pub mod session;
+pub mod widgets;
 
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Layout};
 use crate::frame::Frame;
 use crate::i18n::Text;
 use crate::pages::{AddWorkerPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage};
-use crate::preferences::{Preferences, ThemeChoice};
+use crate::preferences::{LayoutChoice, Preferences, ThemeChoice};
+use crate::widgets::time::ZoneChoice;
 use leptos::prelude::*;
 use leptos_meta::{MetaTags, provide_meta_context};
 use leptos_router::components::{ParentRoute, Redirect, Route, Router, Routes};
@@ -44,7 +47,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     let preferences = Preferences::current();
     view! {
         <!DOCTYPE html>
-        <html lang=preferences.language.tag() data-theme=preferences.theme.tag()>
+        <html lang=preferences.language.tag() data-theme=preferences.theme.tag() data-layout=preferences.layout.map(Layout::tag)>
             <head>
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
@@ -72,6 +75,8 @@ pub fn App() -> impl IntoView {
     let preferences = Preferences::current();
     provide_context(Text::new(preferences.language));
     provide_context(ThemeChoice(RwSignal::new(preferences.theme)));
+    provide_context(LayoutChoice(RwSignal::new(preferences.layout)));
+    provide_context(ZoneChoice::new());
     provide_context(Fleet::default());
     // Every page waits for its data, so that it is whole without JavaScript and its status code is right.
     view! {

@@ -28,9 +28,17 @@ pub fn login_then(next: &str) -> String {
 /// cannot lead a user who has just logged in to another site.
 pub fn after_login(next: Option<&str>) -> &str {
     match next {
-        Some(path) if path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\r', '\n']) => path,
+        Some(path) if path.starts_with('/') && !path.starts_with("//") && !path.contains(browsers_read_otherwise) => {
+            path
+        }
         _ => WORKERS,
     }
+}
+
+/// Browsers read a backslash as a slash and leave out tabs and line breaks (WHATWG URL, "basic URL parser"), which
+/// can make `//` of what was none.
+fn browsers_read_otherwise(c: char) -> bool {
+    c == '\\' || c.is_control()
 }
 
 /// Percent-encodes a value of a query (RFC 3986, section 2.3: all but the unreserved characters).
@@ -59,6 +67,7 @@ mod tests {
             (Some("/workers/3?tab=1"), "/workers/3?tab=1"),
             (Some("//evil.example"), WORKERS),
             (Some("/\\evil.example"), WORKERS),
+            (Some("/\t/evil.example"), WORKERS),
             (Some("https://evil.example"), WORKERS),
             (Some(""), WORKERS),
         ] {

@@ -3,6 +3,7 @@
 #![allow(clippy::unused_async, reason = "server functions are asynchronous whether or not they wait")]
 
 use crate::browser;
+use crate::fleet::Layout;
 use crate::i18n::{Language, Text};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,8 @@ pub struct Preferences {
     pub language: Language,
     /// Of every colour.
     pub theme: Theme,
+    /// Of the list of workers; absent until the user has chosen one.
+    pub layout: Option<Layout>,
 }
 
 impl Preferences {
@@ -65,6 +68,7 @@ impl Preferences {
         Self {
             language: browser::html_attribute("lang").and_then(|tag| Language::from_tag(&tag)).unwrap_or(Language::En),
             theme: browser::html_attribute("data-theme").and_then(|tag| Theme::from_tag(&tag)).unwrap_or_default(),
+            layout: browser::html_attribute("data-layout").and_then(|tag| Layout::from_tag(&tag)),
         }
     }
 
@@ -77,6 +81,7 @@ impl Preferences {
                 .and_then(Language::from_tag)
                 .unwrap_or_else(|| Language::from_accept_language(accepted)),
             theme: request_cookie(headers, THEME_COOKIE).and_then(Theme::from_tag).unwrap_or_default(),
+            layout: request_cookie(headers, LAYOUT_COOKIE).and_then(Layout::from_tag),
         }
     }
 }
@@ -101,6 +106,22 @@ pub fn cookie(name: &str, value: &str) -> String {
 /// The theme, as a signal.
 #[derive(Clone, Copy, Debug)]
 pub struct ThemeChoice(pub RwSignal<Theme>);
+
+/// The layout that the user chose for the list of workers, as a signal.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutChoice(pub RwSignal<Option<Layout>>);
+
+/// The layout that the user chose.
+pub fn use_layout() -> RwSignal<Option<Layout>> {
+    use_context::<LayoutChoice>().map_or_else(|| RwSignal::new(None), |choice| choice.0)
+}
+
+/// Changes the layout for later visits.
+pub fn choose_layout(choice: RwSignal<Option<Layout>>, layout: Layout) {
+    choice.set(Some(layout));
+    browser::set_html_attribute("data-layout", layout.tag());
+    browser::set_cookie(LAYOUT_COOKIE, layout.tag());
+}
 
 /// Changes the language at once, and for later visits.
 pub fn choose_language(text: Text, language: Language) {
@@ -155,12 +176,12 @@ mod tests {
     #[test]
     fn cookies_win_over_accept_language() {
         let chosen = Preferences::of_request(&headers("a=b; gpustack_language=en; gpustack_theme=dark", "zh-CN"));
-        assert_eq!(chosen, Preferences { language: Language::En, theme: Theme::Dark });
+        assert_eq!(chosen, Preferences { language: Language::En, theme: Theme::Dark, layout: None });
     }
 
     #[test]
     fn without_cookies_the_browser_decides() {
-        let chosen = Preferences::of_request(&headers("gpustack_theme=pink", "zh-CN,en;q=0.5"));
-        assert_eq!(chosen, Preferences { language: Language::Zh, theme: Theme::System });
+        let chosen = Preferences::of_request(&headers("gpustack_theme=pink; gpustack_layout=table", "zh-CN,en;q=0.5"));
+        assert_eq!(chosen, Preferences { language: Language::Zh, theme: Theme::System, layout: Some(Layout::Table) });
     }
 }

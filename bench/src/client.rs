@@ -4,7 +4,7 @@ use crate::traffic::{Counted, Traffic};
 use anyhow::{Context, Result, bail};
 use api::ServerUrl;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -43,6 +43,11 @@ impl Client {
         value.set_sensitive(true);
         self.headers.insert(AUTHORIZATION, value);
         Ok(())
+    }
+
+    /// Lets the server compress what it answers, which comes as it is sent.
+    pub fn accept_compressed(&mut self) {
+        self.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"));
     }
 
     /// Sends this cookie with each request from now on.

@@ -9,6 +9,7 @@ mod latency;
 mod operator;
 mod options;
 mod report;
+mod server_log;
 mod server_process;
 mod traffic;
 mod worker;
@@ -19,6 +20,7 @@ use clap::Parser;
 use operator::Operator;
 use options::Options;
 use report::{Measurements, Report};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server_process::ServerProcess;
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +32,7 @@ use worker::PlayedWorker;
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    raise_open_files();
     let outcome =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime").and_then(
             |runtime| {
@@ -45,6 +48,15 @@ fn main() -> ExitCode {
             eprintln!("fleet: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Each connection is a file descriptor, and the usual 1024 are soon used up. Where no more is allowed, connections fail
+/// and are reported.
+fn raise_open_files() {
+    let allowed = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: allowed, maximum: allowed }) {
+        eprintln!("fleet: the limit of open files cannot be raised: {error}");
     }
 }
 
@@ -73,13 +85,12 @@ async fn join_all(options: &Options, server: &ServerUrl, measurements: &mut Meas
     while let Some(outcome) = joining.join_next().await {
         match outcome.context("a played worker broke")? {
             Ok((worker, arrival)) => {
-                measurements.add_arrival(&arrival);
+                measurements.add_arrival(&arrival, begun);
                 joined.push(worker);
             }
             Err(error) => measurements.failures.add("join", &error),
         }
     }
-    measurements.joining = begun.elapsed();
     if joined.is_empty() {
         bail!("no worker could join; {}", measurements.failures.first().unwrap_or("nobody tells why"));
     }
@@ -97,7 +108,7 @@ async fn work_all(
     let (stop, stopped) = watch::channel(false);
     let begun = Instant::now();
     let usage_before = process.as_ref().map(ServerProcess::sample).transpose()?;
-    let statements_before = statements(operator.as_deref()).await?;
+    let statements_before = statements(options)?;
     let mut at_work = JoinSet::new();
     for worker in workers {
         at_work.spawn(worker.work(stopped.clone()));
@@ -121,7 +132,7 @@ async fn work_all(
     if let (Some(process), Some(before)) = (&process, usage_before) {
         measurements.server = Some(process.sample()?.since(before, measurements.steady));
     }
-    let statements_after = statements(operator.as_deref()).await?;
+    let statements_after = statements(options)?;
     measurements.statements =
         statements_after.zip(statements_before).map(|(after, before)| after.saturating_sub(before));
     // nobody listens any more when everything has failed
@@ -147,11 +158,8 @@ async fn until_input_closes(options: &Options) {
     }
 }
 
-async fn statements(operator: Option<&Operator>) -> Result<Option<u64>> {
-    match operator {
-        None => Ok(None),
-        Some(operator) => operator.database_statements().await,
-    }
+fn statements(options: &Options) -> Result<Option<u64>> {
+    options.server_log.as_deref().map(server_log::count_statements).transpose()
 }
 
 fn finish(options: &Options, measurements: Measurements) -> Result<()> {

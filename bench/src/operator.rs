@@ -31,7 +31,7 @@ enum Proof {
 /// What a watching browser received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
-    /// The first page of data.
+    /// The first page of data, compressed.
     pub snapshot_bytes: u64,
     /// Of the stream.
     pub events: u64,
@@ -75,6 +75,7 @@ impl Operator {
     pub async fn watch(self: std::sync::Arc<Self>, mut stopped: watch::Receiver<bool>) -> Result<Watched> {
         let mut watched = Watched::default();
         let mut snapshots = self.client()?;
+        snapshots.accept_compressed();
         watched.snapshot_bytes = snapshot(&mut snapshots).await?;
         let mut events = self.client()?;
         let response = events.send(Method::GET, EVENTS, "text/plain", Vec::new()).await?;
@@ -102,14 +103,6 @@ impl Operator {
                 line.clear();
             }
         }
-    }
-
-    /// How many statements the server has given its database since it started; None when it does not tell.
-    pub async fn database_statements(&self) -> Result<Option<u64>> {
-        let mut client = self.client()?;
-        let Ok(text) = client.bytes(Method::GET, "/metrics", "text/plain", Vec::new()).await else { return Ok(None) };
-        let text = String::from_utf8_lossy(&text);
-        Ok(text.lines().find_map(|line| line.strip_prefix("gpustack_database_statements_total ")?.trim().parse().ok()))
     }
 
     fn client(&self) -> Result<Client> {

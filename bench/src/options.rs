@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use api::ServerUrl;
 use clap::Parser;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// More would not fit into the loopback addresses that the played hosts use.
@@ -51,6 +52,10 @@ pub struct Options {
     /// Measure this process, which is the server
     #[arg(long)]
     pub server_pid: Option<u32>,
+    /// Count the database statements in this log of the server, which was started with `RUST_LOG=sqlx::query=debug`;
+    /// not in the same run in which processor time is measured, for such a log costs some
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
     /// Stay until standard input is closed; for tests that need a fleet to look at
     #[arg(long)]
     pub hold: bool,

@@ -41,6 +41,8 @@ pub struct PlayedWorker {
 
 /// How long a worker's arrival took.
 pub struct Arrival {
+    /// When it was registered.
+    pub joined: Instant,
     /// Until it was registered.
     pub join: Duration,
     /// Until its first report was taken, after that.
@@ -82,13 +84,14 @@ impl PlayedWorker {
         let request = self.register_request();
         let begun = Instant::now();
         let answer: RegisterResponse = self.client.call(Method::POST, "/v1/worker-sessions", &request).await?;
-        let join = begun.elapsed();
+        let joined = Instant::now();
+        let join = joined.duration_since(begun);
         if let Some(credential) = &answer.credential {
             self.client.set_bearer(credential)?;
         }
         self.heartbeat_interval = Duration::from_secs(answer.heartbeat_interval_s.max(1));
         let first_report = self.report(0).await?;
-        Ok((self, Arrival { join, first_report }))
+        Ok((self, Arrival { joined, join, first_report }))
     }
 
     /// Sends heartbeats and reports until told to stop. Workers begin at different points of their intervals.

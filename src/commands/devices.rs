@@ -2,10 +2,13 @@
 
 use super::exit::CommandError;
 use super::output;
+use crate::server::store::now_ms;
 use crate::worker;
-use api::{DeviceHealth, GpuDevice, GpuDeviceItem, Problem, Severity};
+use api::{DeviceHealth, GpuDevice, GpuDeviceItem, Problem, Severity, WorkerStatus};
+use app::format::Zone;
+use app::i18n::{Language, ReasonContext, reason_text};
 use clap::Args;
-use detect::{Detector, DetectorConfig, Inventory};
+use detect::{Detector, DetectorConfig, HostSampler, Inventory};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -24,9 +27,19 @@ struct Report<'a> {
 
 pub fn run(args: DevicesArgs) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let inventory = runtime.block_on(async { Detector::new(&DetectorConfig::default()).detect().await });
-    let text = if args.json { json(&inventory, &worker::hostname())? } else { table(&inventory) };
+    let (inventory, status) = runtime.block_on(look());
+    let text = if args.json { json(&inventory, &worker::hostname())? } else { table(&inventory, &os_name(status)) };
     Ok(output::print(&text)?)
+}
+
+async fn look() -> (Inventory, WorkerStatus) {
+    let mut status = WorkerStatus::default();
+    HostSampler::new().sample().await.fill(&mut status);
+    (Detector::new(&DetectorConfig::default()).detect().await, status)
+}
+
+fn os_name(status: WorkerStatus) -> String {
+    status.os.map(|os| format!("{} {}", os.name, os.version)).unwrap_or_default()
 }
 
 fn json(inventory: &Inventory, hostname: &str) -> Result<String, CommandError> {
@@ -49,7 +62,7 @@ fn item(device: &GpuDevice, hostname: &str) -> GpuDeviceItem {
 
 const HEADINGS: [&str; 8] = ["INDEX", "TYPE", "NAME", "MEMORY", "USED", "CORE", "TEMP", "HEALTH"];
 
-fn table(inventory: &Inventory) -> String {
+fn table(inventory: &Inventory, os: &str) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(inventory.devices.iter().map(row));
     let mut text = String::new();
@@ -62,7 +75,7 @@ fn table(inventory: &Inventory) -> String {
         }
     }
     for problem in &inventory.problems {
-        text.push_str(&line(problem));
+        text.push_str(&paragraph(problem, os));
     }
     text
 }
@@ -97,18 +110,22 @@ fn aligned(row: &[String], rows: &[[String; HEADINGS.len()]]) -> String {
     })
 }
 
-/// The reason's code and its parameters, as the API has them.
-fn line(problem: &Problem) -> String {
+/// What is wrong, what to do, and the commands for it, in the words that the UI has.
+fn paragraph(problem: &Problem, os: &str) -> String {
     let severity = match problem.severity {
         Severity::Ok => "note",
         Severity::Warning => "warning",
         Severity::Error => "error",
     };
-    let reason = serde_json::to_value(&problem.reason).unwrap_or_default();
-    let code = reason.get("reason").and_then(|code| code.as_str()).unwrap_or_default();
-    let params = reason.get("params").and_then(|params| params.as_object()).into_iter().flatten();
-    let params: Vec<_> = params.map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{severity}: {code} {}\n", params.join(" "))
+    let context = ReasonContext { now_ms: now_ms(), zone: Zone::Utc, os, also: None };
+    let words = reason_text(&problem.reason, Language::En, &context);
+    let sentences = format!("{} {}", words.what, words.next_step);
+    let mut text = format!("\n{severity}: {}\n", sentences.trim_end());
+    for command in &words.commands {
+        // writing to a String cannot fail
+        let _ = writeln!(text, "    {command}");
+    }
+    text
 }
 
 /// A word as the API spells it.
@@ -150,9 +167,11 @@ mod tests {
 INDEX  TYPE  NAME   MEMORY    USED     CORE  TEMP   HEALTH
 0      npu   910B3  64.0 GiB  3.0 GiB  12 %  46 °C  OK
 10     npu   910B3  -         -        -     -      -
-error: tool_timed_out timeout_s=10 tool=\"npu-smi\"
 ";
-        assert_eq!(table(&inventory()), expected);
+        let table = table(&inventory(), "openEuler 22.03");
+        let (devices, problems) = table.split_at(expected.len());
+        assert_eq!(devices, expected);
+        assert!(problems.starts_with("\nerror: ") && problems.contains("npu-smi"), "{problems}");
     }
 
     #[test]
@@ -166,6 +185,6 @@ error: tool_timed_out timeout_s=10 tool=\"npu-smi\"
 
     #[test]
     fn a_host_without_accelerators_says_so() {
-        assert_eq!(table(&Inventory::default()), "No accelerators were found.\n");
+        assert_eq!(table(&Inventory::default(), ""), "No accelerators were found.\n");
     }
 }

@@ -9,6 +9,7 @@ pub mod flush;
 pub mod journal;
 pub mod listen;
 pub mod membership;
+mod pages;
 pub mod probe;
 pub mod registry;
 pub mod rest;
@@ -111,7 +112,7 @@ impl Server {
             streams: Streams::new(shutdown),
         };
         state.start_jobs(&flusher, decider);
-        let router = rest::router(state.clone(), Router::new());
+        let router = rest::router(state.clone(), pages::router(state.clone(), config.port));
         Ok(Self { state, flusher, tls, router })
     }
 

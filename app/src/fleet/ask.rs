@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::Json;
 
 #[cfg(feature = "ssr")]
-use crate::{fleet::Layout, fleet::Trouble, preferences, session};
+use crate::{fleet::Trouble, session};
 
 /// The part of the fleet that the list is rendered with.
 #[server(input = Json)]
@@ -15,9 +15,7 @@ pub async fn ask_part(
     query: ListQuery,
 ) -> Result<FleetPart, UiError> {
     let caller = session::authorised().await?;
-    let preferred =
-        preferences::request_cookie(&caller.request.headers, preferences::LAYOUT_COOKIE).and_then(Layout::from_tag);
-    Ok(FleetPart::of(caller.backend.fleet().await, &query, preferred))
+    Ok(FleetPart::of(caller.backend.fleet().await, &query))
 }
 
 /// How many workers errors concern: all that a hidden page needs to know.

@@ -1,8 +1,8 @@
 //! What the browser knows of the fleet: a signal for each worker, so that a change repaints one card and no other.
 
 use crate::browser;
+use crate::fleet::ListQuery;
 use crate::fleet::trouble::{Counts, Trouble};
-use crate::fleet::{Layout, ListQuery};
 use api::{FleetSnapshot, FleetUpdate, ReadingsUpdate, WorkerId, WorkerView};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -24,16 +24,14 @@ pub struct FleetPart {
     pub counts: Counts,
     /// Of all workers.
     pub trouble: Trouble,
-    /// Cards or table, by address, cookie or number of workers.
-    pub layout: Layout,
 }
 
 impl FleetPart {
     /// Rows a page.
     pub const ROWS: usize = 50;
 
-    /// The part of a snapshot that a query asks for. `preferred` is the layout that the user chose earlier.
-    pub fn of(snapshot: FleetSnapshot, query: &ListQuery, preferred: Option<Layout>) -> Self {
+    /// The part of a snapshot that a query asks for.
+    pub fn of(snapshot: FleetSnapshot, query: &ListQuery) -> Self {
         let counts = Counts::of(snapshot.workers.iter());
         let trouble = Trouble::of(snapshot.workers.iter());
         let mut workers: Vec<WorkerView> = snapshot.workers.into_iter().filter(|worker| query.shows(worker)).collect();
@@ -41,8 +39,7 @@ impl FleetPart {
         let matching = workers.len();
         let before = query.page.saturating_sub(1).saturating_mul(Self::ROWS);
         let workers = workers.into_iter().skip(before).take(Self::ROWS).collect();
-        let layout = query.layout.or(preferred).unwrap_or(Layout::for_count(counts.all));
-        Self { server_time_ms: snapshot.server_time_ms, workers, matching, counts, trouble, layout }
+        Self { server_time_ms: snapshot.server_time_ms, workers, matching, counts, trouble }
     }
 
     /// How many pages the rows fill.
@@ -120,6 +117,11 @@ impl Fleet {
         self.extent.with(|extent| *extent == Extent::Whole)
     }
 
+    /// Whether every worker is known; does not track it.
+    pub fn is_whole_untracked(self) -> bool {
+        self.extent.with_untracked(|extent| *extent == Extent::Whole)
+    }
+
     /// What the page was rendered with, until every worker is known; tracks it.
     pub fn part<T>(self, read: impl FnOnce(&FleetPart) -> T) -> Option<T> {
         self.extent.with(|extent| match extent {
@@ -164,7 +166,7 @@ impl Fleet {
 
     /// Takes what a page was rendered with, unless more is known already.
     pub fn show_part(self, part: FleetPart) {
-        if self.extent.with_untracked(|extent| *extent == Extent::Whole) {
+        if self.is_whole_untracked() {
             return;
         }
         self.set_time(part.server_time_ms);
@@ -326,23 +328,15 @@ mod tests {
     fn a_part_holds_one_page_and_counts_all() {
         let workers = (1..=120).map(|id| worker(id, &format!("npu-{id}"))).collect();
         let query = ListQuery { page: 3, ..ListQuery::default() };
-        let part = FleetPart::of(snapshot(workers), &query, None);
+        let part = FleetPart::of(snapshot(workers), &query);
         assert_eq!((part.workers.len(), part.matching, part.pages(), part.counts.all), (20, 120, 3, 120));
-        assert_eq!(part.layout, Layout::Table);
         assert_eq!(part.workers[0].name, "npu-101");
-    }
-
-    #[test]
-    fn the_chosen_layout_wins_over_the_number_and_the_address_over_both() {
-        let part = |query: &ListQuery| FleetPart::of(snapshot(vec![worker(1, "a")]), query, Some(Layout::Table)).layout;
-        assert_eq!(part(&ListQuery::default()), Layout::Table);
-        assert_eq!(part(&ListQuery { layout: Some(Layout::Cards), ..ListQuery::default() }), Layout::Cards);
     }
 
     #[test]
     fn a_filter_leaves_the_counts_alone() {
         let query = ListQuery { state: Some(StateFilter::State(WorkerState::NotReady)), ..ListQuery::default() };
-        let part = FleetPart::of(snapshot(vec![worker(1, "a")]), &query, None);
+        let part = FleetPart::of(snapshot(vec![worker(1, "a")]), &query);
         assert_eq!((part.matching, part.counts.ready), (0, 1));
     }
 
@@ -407,7 +401,7 @@ mod tests {
         in_owner(|| {
             let fleet = Fleet::default();
             fleet.show_snapshot(snapshot(vec![worker(1, "a"), worker(2, "b")]));
-            fleet.show_part(FleetPart::of(snapshot(vec![worker(1, "a")]), &ListQuery::default(), None));
+            fleet.show_part(FleetPart::of(snapshot(vec![worker(1, "a")]), &ListQuery::default()));
             assert!(fleet.is_whole());
             assert_eq!(fleet.counts().all, 2);
         });

@@ -8,6 +8,7 @@ use crate::session::{LogOut, current_session};
 use leptos::form::ActionForm;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
+use wasm_bindgen::JsCast;
 
 /// Switches to the next language; its label is that language's own name.
 #[component]
@@ -98,5 +99,35 @@ pub fn UserMenu() -> impl IntoView {
                 })
             })}
         </Suspense>
+    }
+}
+
+/// Closes open menus when something else is pressed, and by Escape. A menu is a `<details>`, which works without
+/// JavaScript but does not close by itself.
+pub fn close_on_press_elsewhere() {
+    let pressed = window_event_listener(leptos::ev::pointerdown, |event| {
+        let target = event.target().and_then(|target| target.dyn_into::<web_sys::Node>().ok());
+        close_menus(|menu| menu.contains(target.as_ref()));
+    });
+    let keyed = window_event_listener(leptos::ev::keydown, |event| {
+        if event.key() == "Escape" {
+            close_menus(|_| false);
+        }
+    });
+    on_cleanup(move || {
+        pressed.remove();
+        keyed.remove();
+    });
+}
+
+fn close_menus(stays: impl Fn(&web_sys::Node) -> bool) {
+    let Ok(open) = document().query_selector_all("details.menu[open]") else { return };
+    for menu in (0..open.length()).filter_map(|place| open.get(place)) {
+        if !stays(&menu)
+            && let Some(menu) = menu.dyn_ref::<web_sys::Element>()
+        {
+            // It fails for invalid names only, and ours is a literal.
+            let _ = menu.remove_attribute("open");
+        }
     }
 }

@@ -1,28 +1,42 @@
 //! What is around every page: navigation, search, connection, language, theme, user.
 
+mod connection;
 mod menus;
+mod search;
 
+use crate::fleet::use_fleet;
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
 use crate::paths;
+use connection::ConnectionDot;
 use leptos::prelude::*;
+use leptos_meta::Title;
 use leptos_router::components::{A, Outlet};
 use leptos_router::hooks::use_location;
 use menus::UserMenu;
 pub use menus::{LanguageSwitch, ThemeMenu};
+use search::Search;
 
 /// The frame of all pages but the login page.
 #[component]
 pub fn Frame() -> impl IntoView {
     let text = use_text();
+    let fleet = use_fleet();
+    #[cfg(feature = "hydrate")]
+    Effect::new(move |_| crate::fleet::follow(fleet));
+    Effect::new(move |_| show_in_tab(fleet.troubled()));
+    Effect::new(|_| menus::close_on_press_elsewhere());
+    let is_stale = move || matches!(fleet.connection(), crate::fleet::Connection::Broken(_));
     view! {
         <IconSprite/>
         <a class="skip" href="#content">{text.of(|m| m.frame.skip_to_content)}</a>
-        <div class="frame">
+        <div class="frame" class:stale-frame=is_stale>
             <Rail/>
             <header class="topbar">
                 <p class="topbar-title"><Section/></p>
+                <Search/>
                 <div class="topbar-tools">
+                    <ConnectionDot/>
                     <LanguageSwitch/>
                     <ThemeMenu/>
                     <UserMenu/>
@@ -53,6 +67,27 @@ fn Section() -> impl IntoView {
     move || {
         let frame = &text.get().frame;
         if path.read().starts_with(paths::SETTINGS) { frame.settings } else { frame.workers }
+    }
+}
+
+/// The title of the browser's tab: the page, and how many workers are in trouble.
+#[component]
+pub fn PageTitle<F>(
+    /// The name of the page.
+    name: F,
+) -> impl IntoView
+where
+    F: Fn() -> &'static str + Send + Sync + 'static,
+{
+    let text = use_text();
+    let fleet = use_fleet();
+    view! { <Title text=move || (text.get().frame.title)(name(), fleet.troubled())/> }
+}
+
+fn show_in_tab(troubled: usize) {
+    if let Some(icon) = document().get_element_by_id("favicon") {
+        // It fails for invalid names only, and ours is a literal.
+        let _ = icon.set_attribute("href", &favicon(troubled));
     }
 }
 

@@ -9,8 +9,6 @@ pub struct AddWorkerMessages {
     pub title: &'static str,
     /// Under the title.
     pub lead: &'static str,
-    /// Link back to the list.
-    pub back: &'static str,
     /// Sends the form where there is no JavaScript.
     pub update: &'static str,
 
@@ -79,6 +77,8 @@ pub struct AddWorkerMessages {
     pub server_port: &'static str,
     /// Hint of the three logins.
     pub login_hint: &'static str,
+    /// Placeholder: an example.
+    pub example: fn(&str) -> String,
     /// A login that need not be filled in.
     pub optional: &'static str,
 
@@ -142,8 +142,12 @@ pub struct AddWorkerMessages {
     pub waiting: &'static str,
     /// Where there is no JavaScript.
     pub waiting_static: &'static str,
-    /// How long it takes, and what to do when it takes longer.
-    pub waiting_hint: &'static str,
+    /// How long it takes, and what to do when a container takes longer.
+    pub waiting_hint_container: &'static str,
+    /// Likewise for the program in the foreground.
+    pub waiting_hint_binary: &'static str,
+    /// Likewise for a systemd service.
+    pub waiting_hint_systemd: &'static str,
     /// So many have come.
     pub arrived: fn(usize) -> String,
     /// Check: the worker has joined.
@@ -158,14 +162,13 @@ pub struct AddWorkerMessages {
 pub const EN: AddWorkerMessages = AddWorkerMessages {
     title: "Add worker",
     lead: "Choose what the host has and how it is reached, then run the command there. The host appears below by itself.",
-    back: "Workers",
     update: "Update the command",
     step_devices: "Accelerators",
     ascend_910b_text: "Atlas 800 A2, 300T A2 · usually 8 NPUs",
     ascend_310p_text: "Atlas 300I Pro, 300V, 300I Duo",
     ascend_a3_text: "Atlas 800/900 A3 · two chips per NPU",
-    cpu: "None",
-    cpu_text: "A host with processors only",
+    cpu: "No accelerator",
+    cpu_text: "CPU only",
     step_network: "Network",
     direct: "Direct",
     direct_text: "The worker and the server reach one another",
@@ -182,7 +185,7 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     name: "Worker name",
     name_placeholder: "the host’s name",
     port: "Worker port",
-    port_hint_tunnels: "All tunnels end on the server’s host, so each worker needs a port of its own. This one is free.",
+    port_hint_tunnels: "All tunnels end on the server’s host, so each worker needs a port of its own; the preset one is free.",
     devices: "Device nodes",
     devices_hint: "How many /dev/davinci0, 1, 2… the host has.",
     image: "Image",
@@ -191,6 +194,7 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     worker_login: "Worker’s host, from the bastion",
     server_port: "Server port",
     login_hint: "user@address, with :port when it is not 22.",
+    example: |value| format!("e.g. {value}"),
     optional: "optional",
     fault_url: |error| match error {
         ServerUrlError::Empty | ServerUrlError::NoHost => {
@@ -240,7 +244,9 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     arrivals: "Arrivals",
     waiting: "Waiting for the first contact…",
     waiting_static: "New workers appear in the list of workers.",
-    waiting_hint: "Usually a few seconds after the command. Nothing after a minute? The worker’s log names the reason: docker logs gpustack-worker, or journalctl -u gpustack-worker. A host that was a worker before keeps its row in the list.",
+    waiting_hint_container: "Usually a few seconds after the command. Nothing after a minute? On the host, “docker logs gpustack-worker” names the reason. A host that was a worker before keeps its row in the list of workers.",
+    waiting_hint_binary: "Usually a few seconds after the command. Nothing after a minute? What the command prints names the reason. A host that was a worker before keeps its row in the list of workers.",
+    waiting_hint_systemd: "Usually a few seconds after the command. Nothing after a minute? On the host, “journalctl -u gpustack-worker” names the reason. A host that was a worker before keeps its row in the list of workers.",
     arrived: |count| {
         if count == 1 { "One worker has arrived.".to_owned() } else { format!("{count} workers have arrived.") }
     },
@@ -253,14 +259,13 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
 pub const ZH: AddWorkerMessages = AddWorkerMessages {
     title: "添加节点",
     lead: "选择主机的加速器与网络方式，然后在该主机上执行命令，节点会自动出现在下方。",
-    back: "工作节点",
     update: "更新命令",
     step_devices: "加速器",
     ascend_910b_text: "Atlas 800 A2、300T A2，通常 8 个 NPU",
     ascend_310p_text: "Atlas 300I Pro、300V、300I Duo",
     ascend_a3_text: "Atlas 800/900 A3，每个 NPU 两个芯片",
-    cpu: "无",
-    cpu_text: "仅有 CPU 的主机",
+    cpu: "无加速器",
+    cpu_text: "仅使用 CPU",
     step_network: "网络",
     direct: "直连",
     direct_text: "节点与服务端网络互通",
@@ -277,7 +282,7 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     name: "节点名称",
     name_placeholder: "默认使用主机名",
     port: "节点端口",
-    port_hint_tunnels: "所有隧道都汇聚到服务端主机，因此每个节点需使用不同端口。此端口当前空闲。",
+    port_hint_tunnels: "所有隧道都汇聚到服务端主机，因此每个节点需使用不同端口；预设的端口当前空闲。",
     devices: "设备节点数",
     devices_hint: "主机上 /dev/davinci0、1、2… 的数量。",
     image: "镜像",
@@ -286,6 +291,7 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     worker_login: "从堡垒机登录节点主机",
     server_port: "服务端端口",
     login_hint: "格式为 用户@地址，端口不是 22 时加 :端口。",
+    example: |value| format!("例如 {value}"),
     optional: "可选",
     fault_url: |error| match error {
         ServerUrlError::Empty | ServerUrlError::NoHost => "缺少主机，格式如 http://10.0.0.1:8090。".to_owned(),
@@ -329,7 +335,9 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     arrivals: "加入情况",
     waiting: "正在等待节点首次联系…",
     waiting_static: "新节点会出现在工作节点列表中。",
-    waiting_hint: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请查看节点日志中的原因：docker logs gpustack-worker 或 journalctl -u gpustack-worker。曾加入过的主机会保留在节点列表中。",
+    waiting_hint_container: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请在该主机上用“docker logs gpustack-worker”查看原因。曾加入过的主机沿用工作节点列表中的原有条目。",
+    waiting_hint_binary: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请查看该命令的输出。曾加入过的主机沿用工作节点列表中的原有条目。",
+    waiting_hint_systemd: "通常在执行命令后数秒内出现。若超过一分钟仍未出现，请在该主机上用“journalctl -u gpustack-worker”查看原因。曾加入过的主机沿用工作节点列表中的原有条目。",
     arrived: |count| format!("已有 {count} 个节点加入。"),
     check_joined: "加入",
     open_worker: |name| format!("打开节点 {name}"),

@@ -10,6 +10,8 @@ pub mod login;
 pub mod reasons;
 pub mod settings;
 pub mod words;
+pub mod worker;
+pub mod workers;
 
 pub use reasons::{ReasonContext, ReasonText, reason_text};
 
@@ -77,6 +79,8 @@ impl Language {
             Self::En => &Messages {
                 language: Self::En,
                 words: words::EN,
+                workers: workers::EN,
+                worker: worker::EN,
                 frame: frame::EN,
                 login: login::EN,
                 settings: settings::EN,
@@ -86,6 +90,8 @@ impl Language {
             Self::Zh => &Messages {
                 language: Self::Zh,
                 words: words::ZH,
+                workers: workers::ZH,
+                worker: worker::ZH,
                 frame: frame::ZH,
                 login: login::ZH,
                 settings: settings::ZH,
@@ -103,6 +109,10 @@ pub struct Messages {
     pub language: Language,
     /// Words and measures that many parts use.
     pub words: words::WordMessages,
+    /// The list of workers.
+    pub workers: workers::WorkersMessages,
+    /// The page of one worker.
+    pub worker: worker::WorkerMessages,
     /// What is around every page.
     pub frame: frame::FrameMessages,
     /// The login page.

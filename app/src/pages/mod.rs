@@ -12,4 +12,4 @@ pub use login::LoginPage;
 pub use not_found::NotFoundPage;
 pub use settings::{PasswordPage, SettingsPage};
 pub use worker::WorkerPage;
-pub use workers::WorkersPage;
+pub use workers::{WorkersPage, use_list_query};

@@ -2,7 +2,7 @@
 
 use crate::history::History;
 use crate::problem_ages::ProblemAges;
-use crate::vendor::{Finding, Vendor};
+use crate::vendor::Vendor;
 use api::{GpuDevice, Problem, WorkerStatus};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ impl Default for DetectorConfig {
 pub struct Detector {
     vendors: Vec<(Vendor, History)>,
     problem_ages: ProblemAges,
+    last_count: Option<usize>,
 }
 
 /// The accelerators of this host as far as they are known.
@@ -48,7 +49,7 @@ impl Detector {
     /// Looks at nothing yet.
     pub fn new(config: &DetectorConfig) -> Self {
         let vendors = Vendor::all(config).into_iter().map(|vendor| (vendor, History::default())).collect();
-        Self { vendors, problem_ages: ProblemAges::default() }
+        Self { vendors, problem_ages: ProblemAges::default(), last_count: None }
     }
 
     /// Looks at the host once. It cannot fail as a whole: a vendor whose tool fails or hangs keeps its last devices,
@@ -62,9 +63,12 @@ impl Detector {
             let survey = vendor.survey().await;
             let standing = history.settle(survey.outcome, Instant::now());
             findings.extend(survey.findings);
-            findings.extend(standing.missing.map(Finding::error));
+            findings.extend(standing.findings);
             stale_since = stale_since.into_iter().chain(standing.stale_since).min();
             devices.extend(standing.devices);
+        }
+        if self.last_count.replace(devices.len()) != Some(devices.len()) {
+            tracing::info!(count = devices.len(), "accelerators of this host");
         }
         let now = Instant::now();
         let stale_s = stale_since.map(|since| now.saturating_duration_since(since).as_secs());

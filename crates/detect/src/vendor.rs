@@ -27,6 +27,7 @@ impl Vendor {
 /// What one look at the host gave for one vendor.
 pub(crate) struct Survey {
     pub outcome: Outcome,
+    /// What is wrong with the tool, the driver or the nodes.
     pub findings: Vec<Finding>,
 }
 
@@ -35,9 +36,16 @@ pub(crate) enum Outcome {
     /// Neither device nodes nor a tool: this vendor has nothing on this host.
     Nothing,
     /// The tool's list, complete as far as it can be told.
-    Read(Vec<GpuDevice>),
-    /// The list could not be read, or only these devices of it.
-    Failed { partial: Vec<GpuDevice> },
+    Read(Reading),
+    /// The list could not be read, or only this much of it.
+    Failed { partial: Reading },
+}
+
+/// The devices and what is wrong with them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    pub devices: Vec<GpuDevice>,
+    pub unhealthy: Vec<Finding>,
 }
 
 /// Something that is wrong, before it is known for how long.

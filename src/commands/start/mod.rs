@@ -56,7 +56,8 @@ async fn run_server(
 ) -> Result<(), CommandError> {
     let _lock = lock(&config)?;
     let listener = listener::bind(&config.host, config.port).await?;
-    let port = listener.local_addr()?.port();
+    // the one that the system chose, when it was to choose
+    let config = ServerConfig { port: listener.local_addr()?.port(), ..config };
     let worker_listener = match &embedded {
         Some(worker) => Some((worker::bind(worker.identity.port).await?, worker.clone())),
         None => None,
@@ -66,12 +67,12 @@ async fn run_server(
     let server = Server::open(&config, server_stopping.clone()).await?;
     let worker = match worker_listener {
         Some((listener, worker)) => {
-            let url = own_url(&config, port)?;
+            let url = own_url(&config)?;
             Some((listener, worker.joined_to(url, server.auth().join_token().clone())))
         }
         None => None,
     };
-    output::print(&welcome::text(&config, port, server.auth()))?;
+    output::print(&welcome::text(&config, server.auth()))?;
     run_together((server, listener, server_stopping), worker, stopping).await
 }
 
@@ -81,7 +82,7 @@ fn lock(config: &ServerConfig) -> Result<InstanceLock, CommandError> {
 
 /// Where the worker in this process finds the server: on the loopback interface, unless the server listens on
 /// another address only.
-fn own_url(config: &ServerConfig, port: u16) -> Result<ServerUrl, CommandError> {
+fn own_url(config: &ServerConfig) -> Result<ServerUrl, CommandError> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let host = match config.host.as_str() {
         "0.0.0.0" => "127.0.0.1".to_owned(),
@@ -89,7 +90,7 @@ fn own_url(config: &ServerConfig, port: u16) -> Result<ServerUrl, CommandError> 
         host if host.contains(':') => format!("[{host}]"),
         host => host.to_owned(),
     };
-    ServerUrl::parse(&format!("{scheme}://{host}:{port}")).map_err(CommandError::failed)
+    ServerUrl::parse(&format!("{scheme}://{host}:{}", config.port)).map_err(CommandError::failed)
 }
 
 /// When one of the two ends, the other is stopped.

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 /// These lines. The password is among them only when it was made just now.
-pub fn text(config: &ServerConfig, port: u16, auth: &Auth) -> String {
+pub fn text(config: &ServerConfig, auth: &Auth) -> String {
     let addresses = addresses(&config.host);
-    let urls: Vec<_> = addresses.iter().map(|host| url(host, port, config.tls.is_some())).collect();
+    let urls: Vec<_> = addresses.iter().map(|host| url(host, config.port, config.tls.is_some())).collect();
     let mut text = String::from("GPUStack is ready.\n");
     let lines = [
         ("Address", urls.join("  ")),

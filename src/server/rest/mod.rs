@@ -16,7 +16,7 @@ mod stream;
 pub mod users;
 mod workers;
 
-pub use request_id::RequestId;
+pub use request_id::{RequestId, not_found};
 pub use stream::Streams;
 
 use super::ServerState;

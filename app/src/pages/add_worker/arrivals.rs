@@ -1,5 +1,7 @@
 //! The workers that arrive while the page is open, each with its checks as they pass.
 
+use super::JoinPage;
+use super::command::Packaging;
 use crate::fleet::devices::models;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
@@ -15,7 +17,7 @@ const MOST_SHOWN: usize = 20;
 
 /// The workers that have joined since `opened_ms`, by the server's clock, the newest first.
 #[component]
-pub fn Arrivals(opened_ms: i64) -> impl IntoView {
+pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     let arrived = Memo::new(move |_| {
@@ -28,6 +30,14 @@ pub fn Arrivals(opened_ms: i64) -> impl IntoView {
     });
     let shown = move || arrived.read().iter().copied().take(MOST_SHOWN).collect::<Vec<_>>();
     let count = move || arrived.read().len();
+    let hint = move || {
+        let messages = &text.get().add_worker;
+        match page.form.read().packaging {
+            Packaging::Container => messages.waiting_hint_container,
+            Packaging::Binary => messages.waiting_hint_binary,
+            Packaging::Systemd => messages.waiting_hint_systemd,
+        }
+    };
     view! {
         <section class="panel arrivals">
             <h2>{text.of(|m| m.add_worker.arrivals)}</h2>
@@ -39,7 +49,7 @@ pub fn Arrivals(opened_ms: i64) -> impl IntoView {
                 }}
             </p>
             <Show when=move || count() == 0>
-                <p class="muted with-script">{text.of(|m| m.add_worker.waiting_hint)}</p>
+                <p class="muted with-script">{hint}</p>
             </Show>
             <ul class="arrivals-list">
                 <For each=shown key=|id| *id let:id>

@@ -363,6 +363,7 @@ ExecStart={start}
 Restart=always
 RestartSec=5
 StateDirectory=gpustack
+StateDirectoryMode=0700
 
 [Install]
 WantedBy=multi-user.target

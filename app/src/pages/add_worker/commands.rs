@@ -29,7 +29,7 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
         (part(|tunnels| Some(tunnels.commands.bastion_to_server.clone())), "join-tunnel-4", |m| m.bastion_to_server),
     ];
     let forward = move |(command, id, caption): (Memo<String>, &'static str, Pick)| {
-        view! { <li><CommandBlock id command caption/></li> }
+        view! { <li><CommandBlock id command>{move || caption(&text.get().add_worker)}</CommandBlock></li> }
     };
     view! {
         <section class="join-part">
@@ -44,7 +44,7 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
                 <p class="muted">{text.of(|m| m.add_worker.on_bastion_text)}</p>
                 <ol class="join-tunnels">
                     <Show when=move || !login.read().is_empty()>
-                        <li><CommandBlock id="join-bastion" command=login caption=(|m| m.bastion_login) as Pick/></li>
+                        <li><CommandBlock id="join-bastion" command=login>{text.of(|m| m.add_worker.bastion_login)}</CommandBlock></li>
                     </Show>
                     {forwards.map(forward).collect_view()}
                 </ol>
@@ -87,16 +87,14 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
             when=move || page.plan.read().host.is_some()
             fallback=move || view! { <p class="note error" role="alert">{missing}</p> }
         >
-            <section class="join-part">
+            <CommandBlock id="join-check" command=check>
                 <h2>{text.of(|m| m.add_worker.check)}</h2>
                 <p class="muted">{check_text}</p>
-                <CommandBlock id="join-check" command=check/>
-            </section>
-            <section class="join-part">
+            </CommandBlock>
+            <CommandBlock id="join-command" command=join primary=true>
                 <h2>{text.of(|m| m.add_worker.join)}</h2>
                 <p class="muted">{join_text}</p>
-                <CommandBlock id="join-command" command=join/>
-            </section>
+            </CommandBlock>
         </Show>
     }
     .into_any()
@@ -105,21 +103,21 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
 /// A text of the page.
 type Pick = fn(&'static AddWorkerMessages) -> &'static str;
 
-/// A command and the button that copies it.
+/// A command, what it does, and the button that copies it.
 #[component]
 fn CommandBlock(
     id: &'static str,
     #[prop(into)] command: Signal<String>,
-    #[prop(optional)] caption: Option<Pick>,
+    #[prop(optional)] primary: bool,
+    children: Children,
 ) -> impl IntoView {
-    let text = use_text();
-    let caption = caption.map(|pick| view! { <figcaption>{move || pick(&text.get().add_worker)}</figcaption> });
+    let caption_id = format!("{id}-caption");
     view! {
         <figure class="command">
-            {caption}
+            <figcaption id=caption_id.clone()>{children()}</figcaption>
+            <CopyButton text=command shown_in=id described_by=caption_id primary/>
             // can be scrolled by keyboard
             <pre id=id tabindex="0">{command}</pre>
-            <CopyButton text=command shown_in=id/>
         </figure>
     }
     .into_any()

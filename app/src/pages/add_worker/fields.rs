@@ -81,11 +81,15 @@ pub fn PackagingTabs(chosen: Packaging) -> impl IntoView {
 pub fn TextField(page: JoinPage, field: Field) -> impl IntoView {
     let text = use_text();
     let default = move || page.form.read().default_text(field, &page.defaults.read()).unwrap_or_default();
-    let placeholder = move || match (field, default()) {
-        (Field::Name, _) => text.get().add_worker.name_placeholder.to_owned(),
-        (Field::Bastion, _) => "root@bastion-01".to_owned(),
-        (Field::WorkerLogin | Field::ServerLogin, empty) if empty.is_empty() => "root@10.0.0.1".to_owned(),
-        (_, default) => default,
+    let placeholder = move || {
+        let messages = &text.get().add_worker;
+        match (field, default()) {
+            (Field::Name, _) => messages.name_placeholder.to_owned(),
+            (Field::Bastion, _) => (messages.example)("ops@bastion-01"),
+            (Field::WorkerLogin, _) => (messages.example)("user@10.20.0.97"),
+            (Field::ServerLogin, default) if default.is_empty() => (messages.example)("root@10.10.0.5"),
+            (_, default) => default,
+        }
     };
     let fault = move || page.plan.read().fault(field).map(|fault| fault_text(fault, &text.get().add_worker));
     let hint = move || hint(field, page.form.read().network, &text.get().add_worker);

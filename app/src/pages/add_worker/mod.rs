@@ -127,7 +127,7 @@ fn Join(defaults: Defaults) -> impl IntoView {
                     </Show>
                     <CommandStep page/>
                 </fieldset>
-                <Arrivals opened_ms/>
+                <Arrivals opened_ms page/>
             </div>
         </form>
     }

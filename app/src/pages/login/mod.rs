@@ -6,7 +6,6 @@ use crate::browser;
 use crate::frame::{LanguageSwitch, ThemeMenu};
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
-use crate::paths;
 use crate::session::UiError;
 use answer::{LoginAnswer, LoginProblem};
 use leptos::form::ActionForm;
@@ -24,6 +23,7 @@ const RESET_COMMAND: &str = "gpustack reset-admin-password";
 #[server]
 async fn log_in(username: String, password: String, next: String) -> Result<LoginAnswer, UiError> {
     use crate::model::LoginOutcome;
+    use crate::paths;
     use crate::plain_form::{is_plain_form, lead_to};
     use crate::session::{send_cookie, server_context};
 
@@ -53,7 +53,7 @@ async fn session_arrived(next: String) -> Result<bool, UiError> {
     let (backend, request) = crate::session::server_context()?;
     let arrived = backend.session(&request).await.is_some();
     if arrived {
-        crate::plain_form::lead_to(paths::after_login(Some(&next)));
+        crate::plain_form::lead_to(crate::paths::after_login(Some(&next)));
     }
     Ok(arrived)
 }

@@ -101,7 +101,7 @@ fn Token(token: String) -> impl IntoView {
             </details>
             <CopyButton text=token/>
         </div>
-        <dl class="settings-facts">
+        <dl class="token-facts">
             <dt>{text.of(|m| m.settings.token_file)}</dt>
             <dd><code>{TOKEN_FILE}</code></dd>
             <dt>{text.of(|m| m.settings.token_command)}</dt>

@@ -1,15 +1,225 @@
-//! The page of one worker.
+//! The page of one worker: state, conditions, devices, host, events, reach.
 
+mod ask;
+mod conditions;
+mod devices;
+mod events;
+mod facts;
+
+use crate::copy::CopyButton;
+use crate::fleet::store::WorkerCell;
+use crate::fleet::use_fleet;
+use crate::frame::PageTitle;
 use crate::i18n::use_text;
+use crate::icon::Icon;
+use crate::manage::{DeleteForm, LabelsForm, MaintenanceForm, Manage, ManageDialog, ReplaceForm, Task, asking_host};
+use crate::pages::not_found::answer_not_found;
+use crate::pages::workers::{Failure, Labels};
+use crate::paths;
+use crate::session::UiError;
+use crate::widgets::StateBadge;
+use api::{WorkerId, WorkerState};
+use ask::{WorkerDetail, ask_worker};
+use conditions::Conditions;
+use devices::Devices;
+use events::Events;
+use facts::{HostFacts, Reach};
 use leptos::prelude::*;
-use leptos_meta::Title;
+use leptos_router::hooks::use_params_map;
+use std::time::Duration;
+
+/// Host facts and events are asked for again this often while the page is looked at.
+const DETAIL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The page of one worker.
 #[component]
 pub fn WorkerPage() -> impl IntoView {
     let text = use_text();
+    let fleet = use_fleet();
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
+    let detail = Resource::new_blocking(
+        move || id.get(),
+        |id| async move {
+            match id {
+                Some(id) => ask_worker(id).await,
+                None => Err(UiError::NotFound),
+            }
+        },
+    );
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.frame.workers, 0))/>
-        <h1>{text.of(|m| m.frame.workers)}</h1>
+        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+            {move || Suspend::new(async move {
+                match detail.await {
+                    Ok(detail) => {
+                        fleet.show_worker(detail.worker.clone(), detail.server_time_ms);
+                        let worker = fleet.worker(detail.worker.id).unwrap_or_else(|| ArcRwSignal::new(detail.worker.clone()));
+                        view! { <Content worker detail/> }.into_any()
+                    }
+                    Err(UiError::NotFound) => {
+                        answer_not_found();
+                        view! { <Gone/> }.into_any()
+                    }
+                    Err(error) => view! { <Failure error/> }.into_any(),
+                }
+            })}
+        </Suspense>
     }
+}
+
+#[component]
+fn Gone() -> impl IntoView {
+    let text = use_text();
+    view! {
+        <PageTitle name=text.of(|m| m.frame.not_found_title)/>
+        <section class="empty panel">
+            <h1>{text.of(|m| m.frame.no_such_thing)}</h1>
+            <p class="muted">{text.of(|m| m.frame.not_found_text)}</p>
+            <a class="button" href=paths::WORKERS>{text.of(|m| m.frame.to_workers)}</a>
+        </section>
+    }
+    .into_any()
+}
+
+#[component]
+fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
+    let fleet = use_fleet();
+    let manage = Manage::provide();
+    let id = detail.worker.id;
+    let detail = RwSignal::new(detail);
+    let conditions = {
+        let worker = worker.clone();
+        Memo::new(move |_| worker.with(|worker| (worker.state, worker.conditions.clone())))
+    };
+    follow_detail(id, detail, conditions);
+    // A worker that is deleted while one looks at it stays readable, and says so.
+    let is_gone = Memo::new(move |_| fleet.is_whole() && !fleet.members().contains(&id));
+    let (status, events) =
+        (Memo::new(move |_| detail.read().status.clone()), Memo::new(move |_| detail.read().events.clone()));
+    view! {
+        <Head worker=worker.clone() is_gone/>
+        <div class="worker-page">
+            <Conditions worker=worker.clone()/>
+            <Devices worker=worker.clone() status/>
+            <HostFacts worker=worker.clone() status/>
+            <Reach worker=worker.clone()/>
+            <Events events/>
+            <section class="panel section manage without-script" id="manage">
+                <LabelsForm worker=worker.clone()/>
+                <MaintenanceForm worker=worker.clone()/>
+                <ReplaceForm worker=worker.clone()/>
+                <DeleteForm worker/>
+            </section>
+        </div>
+        <ManageDialog manage/>
+    }
+    .into_any()
+}
+
+/// Asks again for what the stream does not carry: now and then, and when a condition has changed.
+fn follow_detail<T: PartialEq + Send + Sync + 'static>(id: WorkerId, detail: RwSignal<WorkerDetail>, changes: Memo<T>) {
+    let ask = move || {
+        leptos::task::spawn_local(async move {
+            // What is shown stays when the server is not reached; the connection dot says so.
+            if let Ok(fresh) = ask_worker(id).await {
+                detail.try_set(fresh);
+            }
+        });
+    };
+    Effect::new(move |before: Option<()>| {
+        changes.track();
+        if before.is_some() {
+            ask();
+        }
+    });
+    Effect::new(move |_| {
+        let asks_when_visible = move || {
+            if document().visibility_state() == web_sys::VisibilityState::Visible {
+                ask();
+            }
+        };
+        if let Ok(interval) = set_interval_with_handle(asks_when_visible, DETAIL_INTERVAL) {
+            on_cleanup(move || interval.clear());
+        }
+    });
+}
+
+#[component]
+fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
+    let text = use_text();
+    let name = {
+        let worker = worker.clone();
+        Memo::new(move |_| worker.with(|worker| worker.name.clone()))
+    };
+    let state = {
+        let worker = worker.clone();
+        Memo::new(move |_| worker.with(|worker| worker.state))
+    };
+    let place = {
+        let worker = worker.clone();
+        Memo::new(move |_| worker.with(|worker| (worker.ip.clone(), worker.os.clone())))
+    };
+    let asked_by = {
+        let worker = worker.clone();
+        Memo::new(move |_| worker.with(asking_host))
+    };
+    let address = Signal::derive(move || place.get().0);
+    view! {
+        <TitleOfWorker name/>
+        <div class="worker-head">
+            <p class="breadcrumb"><a href=paths::WORKERS>{Icon::Back.view()}{text.of(|m| m.worker.back)}</a></p>
+            <div class="worker-title">
+                <h1 class="mono">{name}</h1>
+                <CopyButton text=Signal::derive(move || name.get()) compact=true label=Signal::derive(move || text.get().workers.copy_name.to_owned())/>
+                <StateBadge state/>
+                <Actions worker=worker.clone() state asked_by/>
+            </div>
+            <p class="worker-place">
+                <span class="mono">{address}</span>
+                <CopyButton text=address compact=true label=Signal::derive(move || text.get().workers.copy_address.to_owned())/>
+                <span>{move || place.get().1}</span>
+                <Labels worker/>
+            </p>
+            {move || is_gone.get().then(|| view! { <p class="note warning">{text.of(|m| m.frame.no_such_thing)}</p> })}
+        </div>
+    }
+    .into_any()
+}
+
+#[component]
+fn TitleOfWorker(name: Memo<String>) -> impl IntoView {
+    let text = use_text();
+    let fleet = use_fleet();
+    view! { <leptos_meta::Title text=move || (text.get().frame.title)(&name.read(), fleet.troubled())/> }
+}
+
+/// Buttons that open dialogs; without JavaScript they lead to the forms at the page's end.
+#[component]
+fn Actions(worker: WorkerCell, state: Memo<WorkerState>, asked_by: Memo<Option<String>>) -> impl IntoView {
+    let text = use_text();
+    let manage = use_context::<Manage>();
+    let id = worker.with_untracked(|worker| worker.id);
+    let open = move |task: Task| {
+        move |event: leptos::ev::MouseEvent| {
+            if let Some(manage) = manage {
+                event.prevent_default();
+                manage.open(task, id);
+            }
+        }
+    };
+    let maintenance_word = move || {
+        let workers = &text.get().workers;
+        if state.get() == WorkerState::Maintenance { workers.end_maintenance } else { workers.start_maintenance }
+    };
+    view! {
+        <div class="worker-actions">
+            {move || asked_by.read().is_some().then(|| view! {
+                <a class="button primary" role="button" href="#manage" on:click=open(Task::Replace)>{text.of(|m| m.workers.replace)}</a>
+            })}
+            <a class="button" role="button" href="#manage" on:click=open(Task::Labels)>{text.of(|m| m.workers.edit_labels)}</a>
+            <a class="button" role="button" href="#manage" on:click=open(Task::Maintenance)>{maintenance_word}</a>
+            <a class="button danger" role="button" href="#manage" on:click=open(Task::Delete)>{text.of(|m| m.workers.delete)}</a>
+        </div>
+    }
+    .into_any()
 }

@@ -13,8 +13,8 @@ mod tests;
 use crate::DetectorConfig;
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
-use crate::vendor::{Finding, Outcome, Survey};
-use api::{GpuDevice, Reason};
+use crate::vendor::{Finding, Outcome, Reading, Survey};
+use api::{Reason, Severity};
 use environment::TOOL;
 use mapping::DeviceNumbers;
 use nodes::{Circumstances, Nodes, under};
@@ -68,10 +68,10 @@ impl Ascend {
         let output = match self.run(&["info"]).await {
             Ok(output) => output,
             Err(ToolError::Missing) => return without_tool(&nodes),
-            Err(error) => return self.failed(&nodes, Vec::new(), vec![self.tool_finding(error)]),
+            Err(error) => return self.failed(&nodes, Reading::default(), vec![self.tool_finding(error)]),
         };
         let Some(table) = table::parse(&output.stdout) else {
-            return self.failed(&nodes, Vec::new(), vec![Finding::error(why_no_table(&output))]);
+            return self.failed(&nodes, Reading::default(), vec![Finding::error(why_no_table(&output))]);
         };
         self.read(&nodes, &output, &table).await
     }
@@ -80,10 +80,10 @@ impl Ascend {
         let mut findings: Vec<Finding> = self.renumber(table).await.into_iter().collect();
         let devices = devices::devices(table, &self.numbering.numbers);
         self.is_950 = devices.iter().any(|device| device.name.contains("950"));
-        findings.extend(devices::unhealthy(table, &devices));
+        let reading = Reading { unhealthy: devices::unhealthy(table, &devices), devices };
         if table.is_cut_off {
             findings.push(Finding::error(why_no_table(output)));
-            return self.failed(nodes, devices, findings);
+            return self.failed(nodes, reading, findings);
         }
         if !table.unreadable.is_empty() {
             findings.push(Finding::warning(unknown_output(&table.unreadable.join("\n"))));
@@ -91,19 +91,19 @@ impl Ascend {
         if !output.is_success {
             findings.push(Finding::warning(why_failed(output)));
         }
-        findings.extend(self.node_findings(nodes, &devices, &findings));
-        findings.extend(chips_without_devices(nodes, &devices));
-        Survey { outcome: Outcome::Read(devices), findings }
+        findings.extend(self.node_findings(nodes, &reading, &findings));
+        findings.extend(chips_without_devices(nodes, &reading));
+        Survey { outcome: Outcome::Read(reading), findings }
     }
 
-    fn failed(&self, nodes: &Nodes, partial: Vec<GpuDevice>, mut findings: Vec<Finding>) -> Survey {
+    fn failed(&self, nodes: &Nodes, partial: Reading, mut findings: Vec<Finding>) -> Survey {
         findings.extend(self.node_findings(nodes, &partial, &findings));
         Survey { outcome: Outcome::Failed { partial }, findings }
     }
 
-    fn node_findings(&self, nodes: &Nodes, devices: &[GpuDevice], found: &[Finding]) -> Vec<Finding> {
+    fn node_findings(&self, nodes: &Nodes, reading: &Reading, found: &[Finding]) -> Vec<Finding> {
         let driver_failed = found.iter().any(|finding| matches!(finding.reason, Reason::DriverInitFailed { .. }));
-        nodes.findings(&Circumstances { has_devices: !devices.is_empty(), driver_failed, is_950: self.is_950 })
+        nodes.findings(&Circumstances { has_devices: !reading.devices.is_empty(), driver_failed, is_950: self.is_950 })
     }
 
     /// Asks for the chips' numbers when other chips are there than at the last answer. A tool that has no such list
@@ -115,7 +115,7 @@ impl Ascend {
         }
         let output = match self.run(&["info", "-m"]).await {
             Ok(output) => output,
-            Err(error) => return Some(Finding { severity: api::Severity::Warning, ..self.tool_finding(error) }),
+            Err(error) => return Some(Finding { severity: Severity::Warning, ..self.tool_finding(error) }),
         };
         let numbers = mapping::parse(&output.stdout).unwrap_or_else(|| {
             let printed = text::excerpt(&output.all());
@@ -151,15 +151,15 @@ fn without_tool(nodes: &Nodes) -> Survey {
         Some(finding) => {
             let circumstances = Circumstances { has_devices: false, driver_failed: false, is_950: false };
             let findings = std::iter::once(finding).chain(nodes.findings(&circumstances)).collect();
-            Survey { outcome: Outcome::Failed { partial: Vec::new() }, findings }
+            Survey { outcome: Outcome::Failed { partial: Reading::default() }, findings }
         }
         None => Survey { outcome: Outcome::Nothing, findings: Vec::new() },
     }
 }
 
 /// A table without a chip, though the driver made nodes for some.
-fn chips_without_devices(nodes: &Nodes, devices: &[GpuDevice]) -> Option<Finding> {
-    if !devices.is_empty() || nodes.chips.is_empty() {
+fn chips_without_devices(nodes: &Nodes, reading: &Reading) -> Option<Finding> {
+    if !reading.devices.is_empty() || nodes.chips.is_empty() {
         return None;
     }
     let expected = u32::try_from(nodes.chips.len()).unwrap_or(u32::MAX);

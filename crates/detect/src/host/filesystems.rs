@@ -32,6 +32,8 @@ const ON_NETWORK: [&str; 20] = [
     "smb3",
     "virtiofs",
 ];
+/// No disk, even at the root.
+const IN_MEMORY: [&str; 3] = ["ramfs", "rootfs", "tmpfs"];
 
 /// One line of `/proc/self/mountinfo` (its page in section 5 of the manual).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,19 +67,29 @@ impl Mount {
 
     fn place(&self) -> Option<Place> {
         let kind = self.kind.as_str();
-        // A container's own files; on a host each running container has one elsewhere.
-        let is_container_root = kind == "overlay" && self.point == "/";
-        if is_container_root || ON_DISK.contains(&kind) {
+        // The root can be of any kind, in a container an overlay: without it this program would not run, so asking
+        // it is safe. Elsewhere an overlay is the root of some container.
+        let is_root = self.point == "/" && !IN_MEMORY.contains(&kind);
+        if is_root || ON_DISK.contains(&kind) {
             return Some(Place::Disk);
         }
         ON_NETWORK.contains(&kind).then_some(Place::Network)
     }
 
-    /// Which of several mounts of one file system people know it by; the least is best.
-    fn rank(&self, is_directory: impl Fn(&str) -> bool) -> (bool, bool, bool, usize) {
-        let is_whole = self.root == "/";
-        (self.point != "/", !is_whole, !is_whole && !is_directory(&self.point), self.point.len())
+    /// Which of several mounts of one file system people know it by: the least is best.
+    fn rank(&self, is_directory: impl Fn(&str) -> bool) -> Rank {
+        let is_part = self.root != "/";
+        let is_file = is_part && !is_directory(&self.point);
+        Rank { is_elsewhere: self.point != "/", is_part, is_file, length: self.point.len() }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_elsewhere: bool,
+    is_part: bool,
+    is_file: bool,
+    length: usize,
 }
 
 /// The kernel writes spaces, tabs, newlines and backslashes of a path as `\` and three octal digits.
@@ -99,17 +111,17 @@ fn octal(digits: &[u8]) -> Option<u8> {
 /// The mounts that matter, each file system once, with the place it is on. `is_directory` is asked about the mount
 /// points of file systems on disks only, and only where a part of one is mounted: containers mount single files.
 fn choose(mountinfo: &str, is_directory: impl Fn(&str) -> bool) -> Vec<(Place, Mount)> {
-    let mut chosen: Vec<(Place, Mount)> = Vec::new();
+    let mut chosen: Vec<(Rank, Place, Mount)> = Vec::new();
     for mount in visible_mounts(mountinfo) {
         let Some(place) = mount.place() else { continue };
-        let is_directory = |point: &str| place == Place::Network || is_directory(point);
-        match chosen.iter_mut().find(|(_, other)| other.device == mount.device) {
-            Some((_, other)) if mount.rank(is_directory) < other.rank(is_directory) => *other = mount,
+        let rank = mount.rank(|point| place == Place::Network || is_directory(point));
+        match chosen.iter_mut().find(|(_, _, other)| other.device == mount.device) {
+            Some(other) if rank < other.0 => *other = (rank, place, mount),
             Some(_) => {}
-            None => chosen.push((place, mount)),
+            None => chosen.push((rank, place, mount)),
         }
     }
-    chosen
+    chosen.into_iter().map(|(_, place, mount)| (place, mount)).collect()
 }
 
 /// All mounts but those that a later one on the same point covers.
@@ -190,6 +202,15 @@ mod tests {
     #[test]
     fn a_container_shows_its_root_and_the_disk_behind_its_directories() {
         assert_eq!(points(CONTAINER), ["/", "/var/lib/gpustack"]);
+    }
+
+    #[test]
+    fn the_root_shows_whatever_it_is_made_of_unless_it_is_memory() {
+        for (kind, is_shown) in [("overlay", true), ("fuse.fuse-overlayfs", true), ("virtiofs", true), ("tmpfs", false)]
+        {
+            let chosen = choose(&format!("1 0 0:9 / / rw - {kind} x rw\n"), |_| true);
+            assert_eq!(chosen.iter().any(|(place, _)| *place == Place::Disk), is_shown, "{kind}");
+        }
     }
 
     #[test]

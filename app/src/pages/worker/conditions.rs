@@ -1,0 +1,105 @@
+//! The conditions as a checklist.
+
+use crate::fleet::store::WorkerCell;
+use crate::fleet::use_fleet;
+use crate::format;
+use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
+use crate::widgets::{Commands, SeverityIcon, use_zone};
+use api::{Condition, ConditionKind, Reason, Severity};
+use leptos::prelude::*;
+use std::mem::{Discriminant, discriminant};
+
+/// Tells conditions apart while their figures change.
+type ConditionKey = (ConditionKind, Discriminant<Reason>, Severity, usize);
+
+/// Each condition: whether it holds, since when, and what to do if not.
+#[component]
+pub fn Conditions(
+    /// Whose.
+    worker: WorkerCell,
+) -> impl IntoView {
+    let text = use_text();
+    let conditions = {
+        let worker = worker.clone();
+        Memo::new(move |_| {
+            let mut conditions = worker.with(|worker| worker.conditions.clone());
+            conditions.sort_by_key(|condition| std::cmp::Reverse(condition.severity));
+            conditions
+        })
+    };
+    let keys = move || conditions.with(|conditions| keys(conditions));
+    view! {
+        <section class="panel section conditions">
+            <h2>{text.of(|m| m.worker.conditions)}</h2>
+            <Show when=move || conditions.read().is_empty()>
+                <p class="muted">{text.of(|m| m.worker.no_conditions)}</p>
+            </Show>
+            <ul>
+                <For each=keys key=|key| *key let:key>
+                    <Row worker=worker.clone() conditions key/>
+                </For>
+            </ul>
+        </section>
+    }
+    .into_any()
+}
+
+/// Several conditions may have one cause, as one for each unhealthy device: they are numbered.
+fn keys(conditions: &[Condition]) -> Vec<ConditionKey> {
+    let mut keys: Vec<ConditionKey> = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let cause = (condition.kind, discriminant(&condition.reason), condition.severity);
+        let same = keys.iter().filter(|key| (key.0, key.1, key.2) == cause).count();
+        keys.push((cause.0, cause.1, cause.2, same));
+    }
+    keys
+}
+
+#[component]
+fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) -> impl IntoView {
+    let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
+    let condition = Memo::new(move |_| {
+        conditions.with(|conditions| {
+            let place = keys(conditions).iter().position(|known| *known == key)?;
+            conditions.get(place).cloned()
+        })
+    });
+    let words = Memo::new(move |_| {
+        let condition = condition.get()?;
+        let worker = worker.read();
+        let also = (condition.kind == ConditionKind::Heartbeat)
+            .then(|| {
+                worker.conditions.iter().find(|other| other.kind == ConditionKind::Direct).map(|other| &other.reason)
+            })
+            .flatten();
+        let context = ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &worker.os, also };
+        Some(reason_text(&condition.reason, text.language(), &context))
+    });
+    let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
+    let since = move || {
+        let since_ms = condition.read().as_ref()?.since_ms?;
+        Some(view! {
+            <time datetime=format::machine_time(since_ms) title=move || format::full_time(since_ms, zone.get())>
+                {move || (text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get()))}
+            </time>
+        })
+    };
+    let commands =
+        Signal::derive(move || words.read().as_ref().map(|words| words.commands.clone()).unwrap_or_default());
+    view! {
+        <li class="condition">
+            {move || condition.get().map(|condition| view! { <SeverityIcon severity=condition.severity status=condition.status/> })}
+            <strong class="condition-kind">{move || text.get().condition_word(key.0)}</strong>
+            <div class="condition-text">
+                <p>{word(|words| words.what.clone())}</p>
+                {move || {
+                    let next_step = word(|words| words.next_step.clone())();
+                    (!next_step.is_empty()).then(|| view! { <p class="muted">{next_step}</p> })
+                }}
+                <Commands lines=commands/>
+            </div>
+            <span class="condition-since muted">{since}</span>
+        </li>
+    }
+    .into_any()
+}

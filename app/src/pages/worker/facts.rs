@@ -1,0 +1,179 @@
+//! Host and reach, as lists of facts.
+
+use crate::fleet::store::WorkerCell;
+use crate::fleet::use_fleet;
+use crate::format::{self, Span, Zone};
+use crate::i18n::{Messages, use_text};
+use crate::pages::workers::Heartbeat;
+use crate::widgets::{Meter, use_zone};
+use api::{ConditionKind, Reason, WorkerStatus, WorkerView};
+use leptos::prelude::*;
+
+/// A fact: name, value, and how full something is.
+#[derive(Clone, Debug, PartialEq)]
+struct Fact {
+    name: &'static str,
+    value: String,
+    percent: Option<f64>,
+}
+
+impl Fact {
+    fn new(name: &'static str, value: impl Into<String>) -> Self {
+        Self { name, value: value.into(), percent: None }
+    }
+
+    fn used(name: &'static str, used: u64, total: u64, messages: &Messages) -> Self {
+        let value = (messages.worker.used_of_total)(&format::gib(used), &format::gib(total));
+        let percent = (total > 0).then(|| used as f64 / total as f64 * 100.0);
+        Self { name, value, percent }
+    }
+
+    fn view(self) -> impl IntoView {
+        let Self { name, value, percent } = self;
+        let is_empty = value.is_empty();
+        view! {
+            <dt>{name}</dt>
+            <dd>
+                {percent.map(|percent| view! { <Meter percent=Signal::stored(Some(percent))/> })}
+                <span class:muted=is_empty>{if is_empty { "–".to_owned() } else { value }}</span>
+            </dd>
+        }
+    }
+}
+
+/// Processors, memory, file systems, operating system, versions.
+#[component]
+pub fn HostFacts(
+    /// Whose.
+    worker: WorkerCell,
+    /// What it reported last.
+    status: Memo<WorkerStatus>,
+) -> impl IntoView {
+    let (text, zone) = (use_text(), use_zone());
+    let facts = Memo::new(move |_| {
+        let worker = worker.read();
+        status.with(|status| host_facts(&worker, status, text.get(), zone.get()))
+    });
+    view! {
+        <section class="panel section host">
+            <h2>{text.of(|m| m.worker.host)}</h2>
+            <dl class="facts">{move || facts.get().into_iter().map(Fact::view).collect_view()}</dl>
+        </section>
+    }
+    .into_any()
+}
+
+fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Messages, zone: Zone) -> Vec<Fact> {
+    let words = &messages.worker;
+    let mut facts = vec![Fact::new(words.hostname, worker.hostname.clone())];
+    let os = status.os.as_ref().map(|os| join(&[&os.name, &os.version])).filter(|os| !os.is_empty());
+    facts.push(Fact::new(words.operating_system, os.unwrap_or_else(|| worker.os.clone())));
+    if let Some(kernel) = &status.kernel {
+        facts.push(Fact::new(words.kernel, join(&[&kernel.release, &kernel.architecture])));
+    }
+    if let Some(uptime_ms) = status.uptime.as_ref().and_then(|uptime| uptime.uptime) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a negative time becomes zero")]
+        let seconds = (uptime_ms / 1000.0) as u64;
+        facts.push(Fact::new(words.uptime, (messages.words.span)(Span::of_seconds(seconds))));
+    }
+    if let Some((count, percent)) = worker.host.cpu_count.zip(worker.host.cpu_percent) {
+        let value = (words.processors_value)(&count.to_string(), &format::percent(percent));
+        facts.push(Fact { name: words.processors, value, percent: Some(percent) });
+    } else if let Some(count) = worker.host.cpu_count {
+        facts.push(Fact::new(words.processors, count.to_string()));
+    }
+    if let Some((used, total)) = worker.host.memory_used_bytes.zip(worker.host.memory_total_bytes) {
+        facts.push(Fact::used(words.main_memory, used, total, messages));
+    }
+    if let Some((used, total)) =
+        status.swap.as_ref().and_then(|swap| swap.used.zip(swap.total)).filter(|(_, total)| *total > 0)
+    {
+        facts.push(Fact::used(words.swap, used, total, messages));
+    }
+    for (place, file_system) in status.filesystem.iter().flatten().enumerate() {
+        if let Some((used, total)) = file_system.used.zip(file_system.total) {
+            let name = if place == 0 { words.file_systems } else { "" };
+            let mut fact = Fact::used(name, used, total, messages);
+            fact.value = format!("{}  {}", file_system.mount_point, fact.value);
+            facts.push(fact);
+        }
+    }
+    facts.push(Fact::new(words.version, worker.version.clone().unwrap_or_else(|| words.version_unknown.to_owned())));
+    facts.push(Fact::new(words.worker_id, worker.uuid.to_string()));
+    facts.push(Fact::new(words.joined, format::full_time(worker.joined_ms, zone)));
+    facts
+}
+
+fn join(parts: &[&str]) -> String {
+    parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ")
+}
+
+/// How the server and the worker reach one another.
+#[component]
+pub fn Reach(
+    /// Whose.
+    worker: WorkerCell,
+) -> impl IntoView {
+    let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
+    let facts = {
+        let worker = worker.clone();
+        Memo::new(move |_| reach_facts(&worker.read(), text.get()))
+    };
+    let heartbeat_ms = Memo::new(move |_| worker.with(|worker| worker.heartbeat_ms));
+    let exact = move || heartbeat_ms.get().map(|time_ms| format::short_time(time_ms, fleet.now_ms(), zone.get()));
+    view! {
+        <section class="panel section reach">
+            <h2>{text.of(|m| m.worker.reach)}</h2>
+            <dl class="facts">
+                <dt>{text.of(|m| m.worker.last_heartbeat)}</dt>
+                <dd><span><Heartbeat time_ms=heartbeat_ms/>" "<span class="muted">{exact}</span></span></dd>
+                {move || facts.get().into_iter().map(Fact::view).collect_view()}
+            </dl>
+        </section>
+    }
+    .into_any()
+}
+
+fn reach_facts(worker: &WorkerView, messages: &'static Messages) -> Vec<Fact> {
+    let words = &messages.worker;
+    let probed = worker
+        .conditions
+        .iter()
+        .find(|condition| condition.kind == ConditionKind::Direct)
+        .and_then(|condition| probed_url(&condition.reason));
+    let address = probed.map_or_else(|| format!("{}:{}", worker.ip, worker.port), Clone::clone);
+    let round_trip = worker.direct_round_trip_ms.map(|value| format!("{} ms", format::milliseconds(value)));
+    let offset = worker.clock_offset_ms.map(|offset_ms| messages.clock_offset(offset_ms));
+    let clock = offset.map(|offset| {
+        clock_error_ms(worker).map_or_else(|| offset.clone(), |error_ms| (words.clock_value)(&offset, error_ms))
+    });
+    vec![
+        Fact::new(words.probe_address, address),
+        Fact::new(words.round_trip, round_trip.unwrap_or_default()),
+        Fact::new(words.clock, clock.unwrap_or_default()),
+    ]
+}
+
+const fn probed_url(reason: &Reason) -> Option<&String> {
+    match reason {
+        Reason::DirectAnswered { url, .. }
+        | Reason::DirectNotProbed { url }
+        | Reason::DirectRefused { url }
+        | Reason::DirectTimedOut { url, .. }
+        | Reason::DirectNotResolved { url, .. }
+        | Reason::DirectNoRoute { url }
+        | Reason::DirectClosed { url }
+        | Reason::DirectWrongAnswer { url, .. }
+        | Reason::DirectWrongWorker { url, .. } => Some(url),
+        _ => None,
+    }
+}
+
+fn clock_error_ms(worker: &WorkerView) -> Option<i64> {
+    worker.conditions.iter().find_map(|condition| match condition.reason {
+        Reason::ClockInSync { error_ms, .. }
+        | Reason::ClockOffset { error_ms, .. }
+        | Reason::ClockOffsetZone { error_ms, .. } => Some(error_ms),
+        _ => None,
+    })
+}

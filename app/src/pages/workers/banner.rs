@@ -1,0 +1,171 @@
+//! What is wrong, in a few lines: cause, since, next step. It goes by itself when the trouble goes.
+
+use crate::fleet::trouble::{NamedWorker, Trouble, TroubleLine};
+use crate::fleet::use_fleet;
+use crate::format;
+use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
+use crate::icon::Icon;
+use crate::paths;
+use crate::widgets::{Commands, use_zone};
+use api::{Reason, Severity, WorkerId};
+use leptos::prelude::*;
+use std::mem::{Discriminant, discriminant};
+
+/// More lines than these are folded away.
+const MAX_LINES: usize = 5;
+/// A line that many workers share names this many before it is unfolded.
+const MAX_NAMES: usize = 4;
+
+/// What is wrong with the fleet.
+#[component]
+pub fn Banner() -> impl IntoView {
+    let text = use_text();
+    let fleet = use_fleet();
+    let trouble = Memo::new(move |_| fleet.trouble());
+    let has_errors = Memo::new(move |_| !trouble.read().errors.is_empty());
+    let has_warnings = Memo::new(move |_| !trouble.read().warnings.is_empty());
+    let headline = move || {
+        trouble.with(|trouble| {
+            (text.get().workers.banner_errors)(trouble.lost_workers, trouble.error_workers - trouble.lost_workers)
+        })
+    };
+    let warning_headline = move || {
+        trouble.with(|trouble| match trouble.warning_workers {
+            0 => (text.get().workers.banner_warnings)(warned_workers(trouble)),
+            workers => (text.get().workers.banner_warnings)(workers),
+        })
+    };
+    // Read out once, when trouble begins; what changes afterwards can be read in the banner.
+    let announced = RwSignal::new(String::new());
+    Effect::new(move |_| announced.set(if has_errors.get() { untrack(headline) } else { String::new() }));
+    view! {
+        <div class="visually-hidden" role="alert">{announced}</div>
+        {move || has_errors.get().then(|| view! {
+            <details class="banner errors" open>
+                <summary>{Icon::NotReady.view()}<strong>{headline}</strong><span class="fold">{Icon::Down.view()}</span></summary>
+                <Lines trouble severity=Severity::Error/>
+            </details>
+        })}
+        {move || has_warnings.get().then(|| view! {
+            <details class="banner warnings">
+                <summary>{Icon::Warning.view()}<strong>{warning_headline}</strong><span class="fold">{Icon::Down.view()}</span></summary>
+                <Lines trouble severity=Severity::Warning/>
+            </details>
+        })}
+    }
+    .into_any()
+}
+
+/// Warnings of workers that have errors too are counted with those; then the lines are counted.
+fn warned_workers(trouble: &Trouble) -> usize {
+    trouble.warnings.iter().map(|line| line.worker_count).max().unwrap_or(0)
+}
+
+fn lines_of(trouble: &Trouble, severity: Severity) -> &[TroubleLine] {
+    match severity {
+        Severity::Error => &trouble.errors,
+        Severity::Ok | Severity::Warning => &trouble.warnings,
+    }
+}
+
+/// What tells lines apart while their figures change: cause and first worker.
+type LineKey = (Option<WorkerId>, Discriminant<Reason>, bool);
+
+fn key(line: &TroubleLine) -> LineKey {
+    (line.workers.first().map(|worker| worker.id), discriminant(&line.reason), line.worker_count > 1)
+}
+
+#[component]
+fn Lines(trouble: Memo<Trouble>, severity: Severity) -> impl IntoView {
+    let text = use_text();
+    let keys =
+        Memo::new(move |_| trouble.with(|trouble| lines_of(trouble, severity).iter().map(key).collect::<Vec<_>>()));
+    let hidden_count = move || keys.read().len().saturating_sub(MAX_LINES);
+    let part =
+        move |skip: usize, take: usize| move || keys.read().iter().skip(skip).take(take).copied().collect::<Vec<_>>();
+    let line = move |key: LineKey| view! { <Line trouble severity line_key=key/> };
+    view! {
+        <ul class="banner-lines"><For each=part(0, MAX_LINES) key=|key| *key children=line/></ul>
+        <Show when=move || hidden_count() != 0>
+            <details class="banner-more">
+                <summary>{move || (text.get().workers.more_lines)(hidden_count())}</summary>
+                <ul class="banner-lines"><For each=part(MAX_LINES, usize::MAX) key=|key| *key children=line/></ul>
+            </details>
+        </Show>
+    }
+    .into_any()
+}
+
+#[component]
+fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl IntoView {
+    let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
+    let line = Memo::new(move |_| {
+        trouble.with(|trouble| lines_of(trouble, severity).iter().find(|line| key(line) == line_key).cloned())
+    });
+    let words = Memo::new(move |_| {
+        let line = line.get()?;
+        let context =
+            ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &line.os, also: line.also.as_ref() };
+        let words = reason_text(&line.reason, text.language(), &context);
+        // Parameters of one worker say nothing about the others.
+        Some(if line.worker_count > 1 { ReasonText { what: String::new(), ..words } } else { words })
+    });
+    let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
+    let since = move || {
+        let since_ms = line.read().as_ref()?.since_ms?;
+        Some((text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get())))
+    };
+    let commands =
+        Signal::derive(move || words.read().as_ref().map(|words| words.commands.clone()).unwrap_or_default());
+    view! {
+        <li class="banner-line">
+            <Names line/>
+            <div class="banner-text">
+                <p>
+                    <strong class="banner-title">{word(|words| words.title.to_owned())}</strong>
+                    " "
+                    {word(|words| words.what.clone())}
+                    " "
+                    <span class="banner-since">{since}</span>
+                </p>
+                <p class="banner-next">{word(|words| words.next_step.clone())}</p>
+                <Commands lines=commands/>
+            </div>
+        </li>
+    }
+    .into_any()
+}
+
+/// The workers of a line, as links.
+#[component]
+fn Names(line: Memo<Option<TroubleLine>>) -> impl IntoView {
+    let text = use_text();
+    let link = |worker: NamedWorker| view! { <a class="mono" href=paths::worker(worker.id)>{worker.name}</a> " " };
+    move || {
+        let TroubleLine { workers, worker_count, .. } = line.get()?;
+        if worker_count == 1 {
+            return Some(
+                view! { <p class="banner-names">{workers.into_iter().map(link).collect_view()}</p> }.into_any(),
+            );
+        }
+        let (first, rest): (Vec<_>, Vec<_>) =
+            workers.into_iter().enumerate().partition(|(place, _)| *place < MAX_NAMES);
+        let further = worker_count - first.len();
+        let links = move |workers: Vec<(usize, NamedWorker)>| {
+            workers.into_iter().map(|(_, worker)| link(worker)).collect_view()
+        };
+        Some(
+            view! {
+                <div class="banner-names">
+                    <p><strong>{move || (text.get().workers.worker_count)(worker_count)}</strong></p>
+                    <p>{links(first)}</p>
+                    <details>
+                        <summary>{move || (text.get().workers.more_workers)(further)}</summary>
+                        <p>{links(rest)}</p>
+                    </details>
+                </div>
+            }
+            .into_any(),
+        )
+    }
+}

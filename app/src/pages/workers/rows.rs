@@ -1,0 +1,264 @@
+//! Which rows are shown, in which order, and which of them are in the window. Only the latter are in the document,
+//! so that a thousand workers scroll smoothly.
+
+use crate::browser::set_pixels;
+use crate::fleet::{Fleet, FleetPart, ListQuery};
+use api::{WorkerId, WorkerView};
+use leptos::html::ElementType;
+use leptos::prelude::*;
+use std::collections::HashSet;
+use wasm_bindgen::JsCast;
+use web_sys::{Element, HtmlElement};
+
+/// The rows that pass the filter, in their order.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// They stay where they are while the user looks at them, whatever changes about the workers.
+    pub ids: RwSignal<Vec<WorkerId>>,
+    /// Whether a fresh look would show other rows.
+    pub is_outdated: Memo<bool>,
+    /// Takes a fresh look.
+    pub refresh: Callback<()>,
+}
+
+/// The rows that a query shows. Filter and order are applied when the user changes them; afterwards workers that are
+/// gone are taken out, and new ones are added at the end.
+pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
+    let ids = RwSignal::new(initial_rows(fleet, &query.get_untracked()));
+    let look = move || ids.set(untrack(|| matching_rows(fleet, &query.get_untracked())));
+    Effect::new(move |before: Option<(ListQuery, bool)>| {
+        let now = (query.get(), fleet.is_whole());
+        if before.is_some_and(|before| before != now) {
+            look();
+        }
+        now
+    });
+    Effect::new(move |_| {
+        let members = fleet.members();
+        if !fleet.is_whole_untracked() {
+            return;
+        }
+        let kept = untrack(|| keep_places(&ids.read(), &members, &matching_rows(fleet, &query.get_untracked())));
+        if let Some(kept) = kept {
+            ids.set(kept);
+        }
+    });
+    let is_outdated = Memo::new(move |_| {
+        if !fleet.is_whole() {
+            return false;
+        }
+        let fresh: HashSet<WorkerId> = fleet.over_all(|workers| {
+            query.with(|query| workers.iter().filter(|worker| query.shows(worker)).map(|worker| worker.id).collect())
+        });
+        let shown = ids.read();
+        shown.len() != fresh.len() || shown.iter().any(|id| !fresh.contains(id))
+    });
+    Shown { ids, is_outdated, refresh: Callback::new(move |()| look()) }
+}
+
+/// What the page was rendered with, in the server's order; a fresh look when more is known.
+fn initial_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
+    untrack(|| {
+        fleet
+            .part(|part| part.workers.iter().map(|worker| worker.id).collect())
+            .unwrap_or_else(|| matching_rows(fleet, query))
+    })
+}
+
+fn matching_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
+    fleet.over_all(|workers| {
+        let mut matching: Vec<&WorkerView> = workers.iter().filter(|worker| query.shows(worker)).collect();
+        matching.sort_by(|left, right| query.compare(left, right));
+        matching.into_iter().map(|worker| worker.id).collect()
+    })
+}
+
+/// Takes out who is gone and appends who is new; None when that changes nothing. `fresh` is what a fresh look shows.
+fn keep_places(shown: &[WorkerId], members: &[WorkerId], fresh: &[WorkerId]) -> Option<Vec<WorkerId>> {
+    let present: HashSet<WorkerId> = members.iter().copied().collect();
+    let known: HashSet<WorkerId> = shown.iter().copied().collect();
+    let mut kept: Vec<WorkerId> = shown.iter().copied().filter(|id| present.contains(id)).collect();
+    kept.extend(fresh.iter().copied().filter(|id| !known.contains(id)));
+    (kept != shown).then_some(kept)
+}
+
+/// How the room of the rows that are not in the document is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// As padding of the container.
+    Padding,
+    /// As height of the container's elements `.space-before` and `.space-after`.
+    Elements,
+}
+
+/// Rows above and below the window that are in the document too, so that a quick scroll shows no gap.
+const SPARE_ROWS: usize = 4;
+
+/// The part of `ids` that is in the window. `container` holds all rows; `item` selects one of them to be measured.
+pub fn use_visible<E>(
+    container: NodeRef<E>,
+    ids: RwSignal<Vec<WorkerId>>,
+    item: &'static str,
+    spacing: Spacing,
+) -> Signal<Vec<WorkerId>>
+where
+    E: ElementType,
+    E::Output: JsCast + Clone + AsRef<HtmlElement> + 'static,
+{
+    // What the server renders; the browser measures once it has taken over.
+    let range = RwSignal::new(Range { first: 0, end: FleetPart::ROWS });
+    let measure = move || {
+        let Some(container) = container.get_untracked() else { return };
+        let count = ids.with_untracked(Vec::len);
+        let container: &HtmlElement = container.as_ref();
+        let Some(geometry) = Geometry::measure(container, item) else { return };
+        let fresh = geometry.visible(count);
+        geometry.keep_room(container, fresh, count, spacing);
+        if fresh != range.get_untracked() {
+            range.set(fresh);
+        }
+    };
+    Effect::new(move |_| {
+        ids.track();
+        container.track();
+        request_animation_frame(measure);
+    });
+    let listen = move |event: &'static str| {
+        let handle = window_event_listener_untyped(event, move |_| measure());
+        on_cleanup(move || handle.remove());
+    };
+    // Listeners belong to the browser; the server has no window.
+    Effect::new(move |_| ["scroll", "resize"].into_iter().for_each(listen));
+    Signal::derive(move || {
+        let Range { first, end } = range.get();
+        ids.with(|ids| ids.iter().copied().skip(first).take(end.saturating_sub(first)).collect())
+    })
+}
+
+/// Places of items: from the first to before the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    first: usize,
+    end: usize,
+}
+
+/// Where the rows are, in CSS pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Geometry {
+    /// Items beside one another.
+    columns: usize,
+    /// From one row to the next.
+    row_height: f64,
+    /// The first row's upper edge, measured from the window's.
+    top: f64,
+    window_height: f64,
+}
+
+impl Geometry {
+    fn measure(container: &HtmlElement, item: &str) -> Option<Self> {
+        let item: HtmlElement = container.query_selector(item).ok()??.dyn_into().ok()?;
+        let style = window().get_computed_style(container).ok()??;
+        let columns = style.get_property_value("grid-template-columns").unwrap_or_default();
+        let gap = style.get_property_value("row-gap").unwrap_or_default();
+        let gap: f64 = gap.strip_suffix("px").and_then(|gap| gap.parse().ok()).unwrap_or(0.0);
+        let columns = if columns.ends_with("px") { columns.split_whitespace().count() } else { 1 };
+        let row_height = item.get_bounding_client_rect().height() + gap;
+        (row_height > gap).then_some(Self {
+            columns: columns.max(1),
+            row_height,
+            top: AsRef::<Element>::as_ref(container).get_bounding_client_rect().top(),
+            window_height: window().inner_height().ok()?.as_f64()?,
+        })
+    }
+
+    fn rows(&self, count: usize) -> usize {
+        count.div_ceil(self.columns)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded below by zero and above by the number of rows"
+    )]
+    fn visible(&self, count: usize) -> Range {
+        let rows = self.rows(count);
+        let at = |y: f64| ((y / self.row_height).floor().max(0.0) as usize).min(rows);
+        let first = at(-self.top).saturating_sub(SPARE_ROWS);
+        let end = (at(self.window_height - self.top) + 1 + SPARE_ROWS).min(rows);
+        Range { first: first.min(end) * self.columns, end: (end * self.columns).min(count) }
+    }
+
+    fn keep_room(&self, container: &HtmlElement, range: Range, count: usize, spacing: Spacing) {
+        let before = (range.first / self.columns) as f64 * self.row_height;
+        let after = self.rows(count).saturating_sub(range.end.div_ceil(self.columns)) as f64 * self.row_height;
+        match spacing {
+            Spacing::Padding => {
+                set_pixels(container, "padding-top", before);
+                set_pixels(container, "padding-bottom", after);
+            }
+            Spacing::Elements => {
+                for (selector, height) in [(".space-before", before), (".space-after", after)] {
+                    if let Ok(Some(space)) = container.query_selector(selector)
+                        && let Some(space) = space.dyn_ref::<HtmlElement>()
+                    {
+                        set_pixels(space, "height", height);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(numbers: &[i64]) -> Vec<WorkerId> {
+        numbers.iter().copied().map(WorkerId).collect()
+    }
+
+    #[test]
+    fn rows_keep_their_places_when_workers_come_and_go() {
+        let kept = keep_places(&ids(&[3, 1, 2]), &ids(&[1, 3, 4]), &ids(&[1, 3, 4]));
+        assert_eq!(kept, Some(ids(&[3, 1, 4])));
+        assert_eq!(keep_places(&ids(&[3, 1]), &ids(&[1, 3]), &ids(&[1, 3])), None);
+    }
+
+    #[test]
+    fn a_worker_that_no_longer_passes_the_filter_stays() {
+        assert_eq!(keep_places(&ids(&[1, 2]), &ids(&[1, 2]), &ids(&[2])), None);
+    }
+
+    #[test]
+    fn a_new_worker_that_the_filter_leaves_out_is_not_added() {
+        assert_eq!(keep_places(&ids(&[1]), &ids(&[1, 2]), &ids(&[1])), None);
+    }
+
+    const GEOMETRY: Geometry = Geometry { columns: 4, row_height: 100.0, top: 200.0, window_height: 900.0 };
+
+    #[test]
+    fn at_the_top_the_first_rows_are_visible() {
+        assert_eq!(GEOMETRY.visible(500), Range { first: 0, end: 48 });
+        assert_eq!(GEOMETRY.visible(5), Range { first: 0, end: 5 });
+        assert_eq!(GEOMETRY.visible(0), Range { first: 0, end: 0 });
+    }
+
+    #[test]
+    fn further_down_only_what_is_near_the_window_is_visible() {
+        let scrolled = Geometry { top: -5_000.0, ..GEOMETRY };
+        assert_eq!(scrolled.visible(500), Range { first: 46 * 4, end: 64 * 4 });
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_window_is_always_covered(count in 0usize..2_000, columns in 1usize..7, scrolled_px in 0u16..60_000) {
+            let geometry = Geometry { columns, top: -f64::from(scrolled_px), ..GEOMETRY };
+            let Range { first, end } = geometry.visible(count);
+            proptest::prop_assert!(first <= end && end <= count);
+            let first_visible = usize::from(scrolled_px / 100) * columns;
+            if first_visible < count {
+                proptest::prop_assert!(first <= first_visible && first_visible < end);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A state as icon and word.
+
+use crate::fleet::list::state_tag;
+use crate::i18n::use_text;
+use crate::icon::Icon;
+use api::{ConditionStatus, Severity, WorkerState};
+use leptos::prelude::*;
+
+/// A state's icon; each has its own shape.
+pub const fn state_icon(state: WorkerState) -> Icon {
+    match state {
+        WorkerState::Ready => Icon::Ready,
+        WorkerState::NotReady => Icon::NotReady,
+        WorkerState::Unreachable => Icon::Unreachable,
+        WorkerState::Maintenance => Icon::Maintenance,
+        WorkerState::Pending => Icon::Pending,
+    }
+}
+
+/// A state as icon and word, in its colour.
+#[component]
+pub fn StateBadge(
+    /// The state.
+    #[prop(into)]
+    state: Signal<WorkerState>,
+) -> impl IntoView {
+    let text = use_text();
+    view! {
+        <span class="state" data-state=move || state_tag(state.get())>
+            {move || state_icon(state.get()).view()}
+            <span>{move || text.get().state_word(state.get())}</span>
+        </span>
+    }
+}
+
+/// Whether a condition holds and how much that matters, as an icon with a text for screen readers.
+#[component]
+pub fn SeverityIcon(
+    /// How much it matters.
+    severity: Severity,
+    /// Whether it holds.
+    status: ConditionStatus,
+) -> impl IntoView {
+    let text = use_text();
+    let (class, icon) = match (status, severity) {
+        (ConditionStatus::Unknown, Severity::Ok) => ("severity unknown", Icon::Pending),
+        (_, Severity::Ok) => ("severity ok", Icon::Ready),
+        (_, Severity::Warning) => ("severity warning", Icon::Warning),
+        (_, Severity::Error) => ("severity error", Icon::NotReady),
+    };
+    let word = move || {
+        let words = &text.get().words;
+        match (status, severity) {
+            (ConditionStatus::Unknown, Severity::Ok) => words.unknown,
+            (_, Severity::Ok) => words.health_ok,
+            (_, Severity::Warning) => words.warning,
+            (_, Severity::Error) => words.error,
+        }
+    };
+    view! { <span class=class>{icon.view()}<span class="visually-hidden">{word}</span></span> }
+}
