@@ -169,6 +169,9 @@ impl AddressBook {
 
     /// Waits until the worker's address is another than [`Self::current`] gave, and gives the new one.
     pub async fn changed(&self) -> Choice {
+        if matches!(self.setting, AddressSetting::Given(_) | AddressSetting::SameProcess) {
+            return std::future::pending().await;
+        }
         let before = self.update(|known| known.choice.clone());
         loop {
             tokio::time::sleep(RECHECK_INTERVAL).await;
@@ -256,14 +259,10 @@ fn loopback(why: Why) -> Choice {
 }
 
 fn unfit(candidate: &HostAddress) -> Option<Unfit> {
-    let link_local = match candidate.address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(_) => is_v6_link_local(candidate.address),
-    };
     if candidate.address.is_loopback() {
         return Some(Unfit::Loopback);
     }
-    if link_local {
+    if is_link_local(candidate.address) {
         return Some(Unfit::LinkLocal);
     }
     if !candidate.is_up {
@@ -275,6 +274,13 @@ fn unfit(candidate: &HostAddress) -> Option<Unfit> {
 /// Whether no host can have this address. A loopback address is good: the far end of a tunnel has one.
 fn is_no_host(address: IpAddr) -> bool {
     address.is_unspecified() || address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(_) => is_v6_link_local(address),
+    }
 }
 
 fn is_v6_link_local(address: IpAddr) -> bool {
@@ -332,6 +338,9 @@ fn log_choice(choice: &Choice, interfaces: &[HostAddress], setting: &AddressSett
     let interface = choice.interface.as_deref().map(|name| format!(" on {name}")).unwrap_or_default();
     let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
     tracing::info!("worker address {}{interface} ({}); not chosen: {others}", choice.address, choice.why);
+    if is_link_local(choice.address) {
+        tracing::warn!("worker address {} is link-local: only hosts on the same wire can use it", choice.address);
+    }
 }
 
 impl fmt::Display for Why {
