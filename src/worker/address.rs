@@ -352,7 +352,9 @@ impl fmt::Display for Why {
             Self::InterfaceGiven => "of the interface given with --worker-ifname",
             Self::SameProcess => "the server runs in this process",
             Self::RouteToServer => "the way to the server leaves from it",
-            Self::FirstUsable => "the way to the server stays on this host or is unknown; first address that other hosts can use",
+            Self::FirstUsable => {
+                "the way to the server stays on this host or is unknown; first address that other hosts can use"
+            }
             Self::NothingElse => "this host has no other; give one with --worker-ip",
         })
     }
