@@ -23,7 +23,6 @@ pub fn browser_folder() -> Option<String> {
 }
 
 /// The handler of `/pkg/{*path}`.
-#[expect(clippy::unused_async, reason = "axum takes async functions as handlers")]
 pub async fn serve(Path(path): Path<String>, request: HeaderMap) -> Response {
     let Some(plain) = Site::get(&path) else { return StatusCode::NOT_FOUND.into_response() };
     let etag = etag(&plain);
