@@ -1,8 +1,14 @@
 //! What holds for every answer of the server, and the event stream of browsers.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
+
 mod common;
 
-use common::{TestServer, TestWorker, answered};
+use common::{TestServer, TestWorker, answered, take_block};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -113,21 +119,20 @@ impl Events {
 
     async fn try_next(&mut self) -> Option<(String, Value)> {
         loop {
-            if let Some((event, rest)) = self.buffer.clone().split_once("\n\n") {
-                self.buffer = rest.to_owned();
+            if let Some(event) = take_block(&mut self.buffer) {
                 let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
                 if let (Some(name), Some(data)) = (field("event:"), field("data:")) {
                     return Some((name.to_owned(), serde_json::from_str(data).unwrap()));
                 }
                 continue;
             }
-            let chunk = tokio::time::timeout(Duration::from_secs(60), self.answer.chunk()).await.unwrap();
+            let chunk = tokio::time::timeout(Duration::from_mins(1), self.answer.chunk()).await.unwrap();
             self.buffer.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
         }
     }
 
     async fn find(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        tokio::time::timeout(Duration::from_secs(60), self.look_for(is_wanted)).await.unwrap()
+        tokio::time::timeout(Duration::from_mins(1), self.look_for(is_wanted)).await.unwrap()
     }
 
     async fn look_for(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
@@ -143,4 +148,41 @@ impl Events {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn pages_are_served_to_who_is_logged_in() {
+    let server = TestServer::start().await;
+    let page = |path: &str| server.request(Method::GET, path).header("accept", "text/html");
+    let answer = page("/login").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.contains("script-src 'self' 'nonce-"), "{policy}");
+    assert_eq!(answer.headers()["cache-control"], "no-store");
+
+    let login = server.request(Method::POST, "/auth/login").header("content-type", "application/x-www-form-urlencoded");
+    let login = login.body(format!("username=admin&password={}", common::PASSWORD.replace(' ', "+")));
+    let answer = login.send().await.unwrap();
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    server.register(&TestWorker::new().named("<b>npu-01</b>")).await;
+    let html = page("/workers").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
+    assert!(html.contains("&lt;b>npu-01") && !html.contains("<b>npu-01"), "the worker is shown, as text");
+    let html = page("/workers/add").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
+    assert!(html.contains(&format!("http://{}", server.address)), "the command names this server");
+
+    let answer = page("/nothing/here").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    assert!(answer.text().await.unwrap().contains("<html"));
+    let (status, body) = answered(server.request(Method::GET, "/nothing/here")).await;
+    assert_eq!((status, &body["reason"]), (StatusCode::NOT_FOUND, &json!("NotFound")));
+}
+
+#[tokio::test]
+async fn a_page_without_a_session_leads_to_the_login() {
+    let server = TestServer::start().await;
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let answer =
+        client.get(format!("http://{}/workers", server.address)).header("accept", "text/html").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::FOUND);
+    assert!(answer.headers()["location"].to_str().unwrap().starts_with("/login"));
 }

@@ -1,5 +1,7 @@
 //! Workers of ours against a real server: joining, names, identities, sessions, deletion.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on fails the test")]
+
 mod common;
 
 use common::{TestServer, TestWorker, answered, until};

@@ -130,13 +130,10 @@ impl Round {
         let state = assess::state(&facts, moment, policy);
         let excused = matches!(assess::liveness(&facts, moment, policy), Liveness::Excused | Liveness::Awaited);
         let identity_troubled = assess::has_identity_trouble(&facts, moment);
-        let marks = facts.marks;
-        facts.marks.shape = false;
-        facts.marks.readings = false;
-        facts.marks.heartbeat = false;
+        let untold = mem::take(&mut facts.untold);
 
         let mut announced = worker.announced();
-        let is_changed = marks.shape
+        let is_changed = untold.shape
             || clock_was_set
             || announced.state != Some(state)
             || announced.excused != excused
@@ -154,15 +151,15 @@ impl Round {
             }
             return true;
         }
-        if marks.heartbeat
+        if untold.heartbeat
             && let Some(heartbeat) = facts.heartbeat
         {
             update.heartbeats.push((worker.id(), moment.wall_ms(heartbeat.last)));
         }
-        if marks.readings && is_heard {
+        if untold.readings && is_heard {
             update.readings.push(view::readings_update(&facts));
         }
-        marks.readings
+        untold.readings
     }
 
     fn note_changes(&self, facts: &Facts, before: &Announced, after: &Assessment, moment: &Moment) {

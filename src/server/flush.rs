@@ -2,7 +2,7 @@
 //! minute, however large it is.
 
 use crate::server::journal::Journal;
-use crate::server::registry::facts::{Facts, Marks, StatusUnsaved};
+use crate::server::registry::facts::{Facts, ReportUnsaved, Unsaved};
 use crate::server::registry::time::Moment;
 use crate::server::registry::{Registry, Worker, assess};
 use crate::server::store::Store;
@@ -17,9 +17,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Figures without news are written this often: they are shown from memory, and after a restart workers tell them anew.
-const READINGS_INTERVAL: Duration = Duration::from_secs(60);
+const READINGS_INTERVAL: Duration = Duration::from_mins(1);
 /// Old events are removed this often.
-const TRIM_INTERVAL: Duration = Duration::from_secs(600);
+const TRIM_INTERVAL: Duration = Duration::from_mins(10);
 /// Workers whose old events are removed in one go: each costs a statement.
 const TRIM_AT_ONCE: usize = 20;
 
@@ -114,37 +114,37 @@ struct Taken {
 struct Owed {
     worker: Arc<Worker>,
     heartbeat: bool,
-    status: StatusUnsaved,
+    status: ReportUnsaved,
 }
 
 impl Taken {
     fn of(worker: Arc<Worker>, reports: Reports, moment: &Moment) -> Option<Self> {
         let mut facts = worker.facts();
-        let Marks { heartbeat_unsaved, status_unsaved, .. } = facts.marks;
-        let with_status = match status_unsaved {
-            StatusUnsaved::No => false,
-            StatusUnsaved::Readings => reports == Reports::All,
-            StatusUnsaved::Shape => true,
+        let Unsaved { heartbeat, status } = facts.unsaved;
+        let with_status = match status {
+            ReportUnsaved::No => false,
+            ReportUnsaved::Readings => reports == Reports::All,
+            ReportUnsaved::Shape => true,
         };
-        if !heartbeat_unsaved && !with_status {
+        if !heartbeat && !with_status {
             return None;
         }
         let observation = observation(&facts, with_status, moment);
-        facts.marks.heartbeat_unsaved = false;
+        facts.unsaved.heartbeat = false;
         if with_status {
-            facts.marks.status_unsaved = StatusUnsaved::No;
+            facts.unsaved.status = ReportUnsaved::No;
         }
         drop(facts);
-        let status = if with_status { status_unsaved } else { StatusUnsaved::No };
-        Some(Self { observation, owed: Owed { worker, heartbeat: heartbeat_unsaved, status } })
+        let status = if with_status { status } else { ReportUnsaved::No };
+        Some(Self { observation, owed: Owed { worker, heartbeat, status } })
     }
 }
 
 impl Owed {
     fn give_back(self) {
         let mut facts = self.worker.facts();
-        facts.marks.heartbeat_unsaved |= self.heartbeat;
-        facts.marks.status_unsaved = facts.marks.status_unsaved.max(self.status);
+        facts.unsaved.heartbeat |= self.heartbeat;
+        facts.unsaved.status = facts.unsaved.status.max(self.status);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server: registry of workers, judge of their state, REST API and admin UI.
 
 pub mod announcer;
-pub mod assets;
+mod assets;
 pub mod auth;
 pub mod dial;
 pub mod error;
@@ -9,17 +9,16 @@ pub mod flush;
 pub mod journal;
 pub mod listen;
 pub mod membership;
-mod pages;
 pub mod probe;
 pub mod registry;
 pub mod rest;
 pub mod store;
 pub mod supervisor;
+mod ui;
 
 use crate::config::ServerConfig;
 use announcer::Announcer;
 use auth::{Auth, AuthOpenError};
-use axum::Router;
 use axum::extract::FromRef;
 use flush::Flusher;
 use journal::Journal;
@@ -78,7 +77,6 @@ pub struct Server {
     state: ServerState,
     flusher: Flusher,
     tls: Option<Tls>,
-    router: Router,
 }
 
 /// Runs a server on `listener` until `shutdown` is cancelled; then requests in flight are answered and everything that
@@ -112,8 +110,7 @@ impl Server {
             streams: Streams::new(shutdown),
         };
         state.start_jobs(&flusher, decider);
-        let router = rest::router(state.clone(), pages::router(state.clone(), config.port));
-        Ok(Self { state, flusher, tls, router })
+        Ok(Self { state, flusher, tls })
     }
 
     /// Who may log in and how; for the lines that a server prints when it starts.
@@ -123,7 +120,9 @@ impl Server {
 
     /// Answers until `shutdown`, then puts everything away.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        listen::serve(listener, self.router, self.tls, shutdown).await;
+        let port = listener.local_addr().map_or(0, |address| address.port());
+        let router = rest::router(self.state.clone(), ui::pages(&self.state, port));
+        listen::serve(listener, router, self.tls, shutdown).await;
         self.state.supervisor.ended().await;
         if let Err(error) = self.flusher.flush_all().await {
             tracing::error!(%error, "the last heartbeats cannot be written to the database");

@@ -21,7 +21,7 @@ pub const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_secs(15);
 /// How often a worker that is not heard is probed: it is most likely gone, and many of those would each hold a place
 /// for the whole deadline.
-const INTERVAL_LOST: Duration = Duration::from_secs(60);
+const INTERVAL_LOST: Duration = Duration::from_mins(1);
 /// How often due workers are looked for; also how long a new worker waits at most.
 const LOOK: Duration = Duration::from_millis(250);
 /// Probes at once of workers that are heard.
@@ -177,9 +177,9 @@ mod tests {
     use hyper::body::Bytes;
     use uuid::Uuid;
 
-    fn answered(status: u16, body: &str) -> Result<Answer, DialError> {
+    fn answered(status: u16, body: &str) -> Answer {
         let response = Response::builder().status(status).body(Bytes::from(body.to_owned())).unwrap();
-        Ok(Answer { response, round_trip: Duration::from_millis(2) })
+        Answer { response, round_trip: Duration::from_millis(2) }
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         ];
         for (own, status, body, outcome) in table {
             let name_of = |other: WorkerUuid| (other.0 == Uuid::from_u128(2)).then(|| "b".to_owned());
-            assert_eq!(judge(answered(status, body), uuid, own, name_of), outcome, "{own} {status} {body}");
+            assert_eq!(judge(Ok(answered(status, body)), uuid, own, name_of), outcome, "{own} {status} {body}");
         }
     }
 

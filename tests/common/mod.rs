@@ -1,6 +1,12 @@
 //! A real server in this process, on a port of its own.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
 
 use gpustack::config::{JoinToken, Secret, ServerConfig};
 use gpustack::server;
@@ -19,7 +25,7 @@ use uuid::Uuid;
 pub const TOKEN: &str = "8fb74878a2e813ed19c54bfe8810ad3e";
 pub const PASSWORD: &str = "correct horse battery";
 /// No condition of these tests takes longer on the slowest machine that runs them.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct TestServer {
     pub address: SocketAddr,
@@ -93,7 +99,7 @@ pub fn config(data_dir: &Path, port: u16) -> ServerConfig {
         token: Some(JoinToken::parse(TOKEN).unwrap()),
         bootstrap_password: Some(Secret::new(PASSWORD)),
         tls: None,
-        worker_offline_timeout: Duration::from_secs(60),
+        worker_offline_timeout: Duration::from_mins(1),
     }
 }
 
@@ -104,6 +110,14 @@ pub async fn answered(request: RequestBuilder) -> (StatusCode, Value) {
     let body = response.bytes().await.unwrap();
     let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
     (status, value)
+}
+
+/// Takes what ends in an empty line off the front of what has arrived.
+pub fn take_block(arrived: &mut String) -> Option<String> {
+    let end = arrived.find("\n\n")?;
+    let rest = arrived.split_off(end + 2);
+    let block = std::mem::replace(arrived, rest);
+    Some(block.trim_end().to_owned())
 }
 
 /// A worker of ours, as it registers.
@@ -156,8 +170,6 @@ where
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, looking).await {
-        Ok(found) => found,
-        Err(_) => panic!("never seen: {what}"),
-    }
+    let Ok(found) = tokio::time::timeout(PATIENCE, looking).await else { panic!("never seen: {what}") };
+    found
 }

@@ -20,7 +20,8 @@ pub use credential::bearer;
 pub use extract::{ActiveUser, AdminUser, Caller, LoggedIn};
 pub use first_admin::{ADMIN_NAME, FirstLogin};
 pub use password::{HashError, MIN_PASSWORD_CHARS, hash_blocking};
-pub use session::{LoggedInSession, LoginError, PasswordError, came_over_https};
+pub(crate) use session::came_over_https;
+pub use session::{LoggedInSession, LoginError, PasswordError};
 
 use crate::config::{JoinToken, ServerConfig};
 use crate::data_dir::{DataDir, DataDirError};

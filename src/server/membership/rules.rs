@@ -101,7 +101,7 @@ fn resume(
     if proof == Proof::JoinToken {
         row.credential = Some(fresh);
     }
-    Ok(Decision::Resume(brought_up_to_date(row, request, moment)))
+    Ok(Decision::Resume(brought_up_to_date(&row, request, moment)))
 }
 
 fn join(
@@ -133,7 +133,7 @@ fn join(
         created_ms: moment.wall_ms(moment.now),
         updated_ms: 0,
     };
-    Ok(Decision::Join(brought_up_to_date(row, request, moment)))
+    Ok(Decision::Join(brought_up_to_date(&row, request, moment)))
 }
 
 fn take_over(
@@ -154,11 +154,11 @@ fn take_over(
         return Err(Refusal::ReplacementNeeded(holder));
     }
     let row = WorkerRow { uuid: request.worker_uuid, credential: Some(fresh), replace_allowed_for: None, ..row };
-    Ok(Decision::TakeOver(brought_up_to_date(row, request, moment)))
+    Ok(Decision::TakeOver(brought_up_to_date(&row, request, moment)))
 }
 
 /// The row with what a worker says of itself at each start.
-fn brought_up_to_date(row: WorkerRow, request: &RegisterRequest, moment: &Moment) -> WorkerRow {
+fn brought_up_to_date(row: &WorkerRow, request: &RegisterRequest, moment: &Moment) -> WorkerRow {
     let mut labels = row.labels.clone();
     // an operator's labels stay; the worker's own follow it
     labels.extend(request.labels.clone());
@@ -171,7 +171,7 @@ fn brought_up_to_date(row: WorkerRow, request: &RegisterRequest, moment: &Moment
         labels,
         ..row.clone()
     };
-    touched(&row, told, moment)
+    touched(row, told, moment)
 }
 
 /// `after`, with the time of this change when it is one.

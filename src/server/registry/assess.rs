@@ -179,10 +179,12 @@ pub struct ClockVerdict {
 pub fn clock_verdict(measured: ClockMeasurement) -> ClockVerdict {
     let distance_ms = measured.offset_ms.saturating_abs();
     let certain_ms = distance_ms.saturating_sub(measured.error_ms.max(0));
-    let severity = match certain_ms {
-        ..=CLOCK_WARNING_MS => Severity::Ok,
-        ..=CLOCK_ERROR_MS => Severity::Warning,
-        _ => Severity::Error,
+    let severity = if certain_ms <= CLOCK_WARNING_MS {
+        Severity::Ok
+    } else if certain_ms <= CLOCK_ERROR_MS {
+        Severity::Warning
+    } else {
+        Severity::Error
     };
     let half_hours = if severity == Severity::Ok { None } else { zone_fault(measured.offset_ms) };
     ClockVerdict { severity, half_hours }
@@ -309,7 +311,7 @@ mod tests {
     use api::{Maintenance, Problem};
     use proptest::prelude::*;
 
-    const POLICY: Policy = Policy { offline_timeout: Duration::from_secs(60) };
+    const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
     const NO_GRACE: Grace = Grace { began: Monotonic::from_ms(0), until: Monotonic::from_ms(60_000) };
 
     fn moment(seconds: i64, grace: Grace) -> Moment {
@@ -506,7 +508,7 @@ mod tests {
     #[test]
     fn devices_are_awaited_none_or_working() {
         for (status, reason) in [
-            (Default::default(), Reason::DevicesAwaited {}),
+            (api::WorkerStatus::default(), Reason::DevicesAwaited {}),
             (devices(0), Reason::DevicesNone {}),
             (devices(8), Reason::DevicesWorking { count: 8 }),
         ] {

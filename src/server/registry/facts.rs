@@ -40,8 +40,10 @@ pub struct Facts {
     pub duplicate: Option<Sighting>,
     /// Another host that asks for its place.
     pub replacement: Option<ReplacementAsk>,
-    /// What has changed since somebody looked.
-    pub marks: Marks,
+    /// What changed since the announcer looked.
+    pub untold: Untold,
+    /// What is not in the database.
+    pub unsaved: Unsaved,
 }
 
 /// One run of a worker process.
@@ -154,25 +156,30 @@ pub struct ReplacementAsk {
     pub sighting: Sighting,
 }
 
-/// What has changed since somebody looked.
+/// What changed since the announcer looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct Untold {
     /// More than readings and heartbeats.
     pub shape: bool,
     /// Readings.
     pub readings: bool,
     /// The heartbeat.
     pub heartbeat: bool,
-    /// The heartbeat is not in the database.
-    pub heartbeat_unsaved: bool,
-    /// The report is not in the database.
-    pub status_unsaved: StatusUnsaved,
+}
+
+/// What is not in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    /// The heartbeat.
+    pub heartbeat: bool,
+    /// The report.
+    pub status: ReportUnsaved,
 }
 
 /// Whether a report must reach the database. Figures may be a minute old there, so that a thousand workers do not
 /// rewrite megabytes in each batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StatusUnsaved {
+pub enum ReportUnsaved {
     /// It is there.
     #[default]
     No,
@@ -215,7 +222,8 @@ impl Facts {
             status: StatusFact::default(),
             duplicate: None,
             replacement: None,
-            marks: Marks { shape: true, ..Marks::default() },
+            untold: Untold { shape: true, ..Untold::default() },
+            unsaved: Unsaved::default(),
         }
     }
 
@@ -231,19 +239,19 @@ impl Facts {
             _ => now,
         };
         if unbroken_since == now {
-            self.marks.shape = true;
+            self.untold.shape = true;
         }
         self.left = None;
         self.heartbeat = Some(HeartbeatFact { last: now, unbroken_since });
-        self.marks.heartbeat = true;
-        self.marks.heartbeat_unsaved = true;
+        self.untold.heartbeat = true;
+        self.unsaved.heartbeat = true;
     }
 
     /// The worker ends on purpose.
     pub fn leave(&mut self, now: Monotonic) {
         self.left = Some(now);
         self.session = None;
-        self.marks.shape = true;
+        self.untold.shape = true;
     }
 
     /// Its clock was measured.
@@ -254,8 +262,8 @@ impl Facts {
         let before = self.clock;
         let unchanged = before.filter(|before| super::assess::clock_verdict(before.measured) == verdict);
         let since = unchanged.map_or(now, |before| before.since);
-        self.marks.shape |= unchanged.is_none();
-        self.marks.readings |= before
+        self.untold.shape |= unchanged.is_none();
+        self.untold.readings |= before
             .is_none_or(|before| worth_telling(millis_of(before.measured.offset_ms), millis_of(measured.offset_ms)));
         self.clock = Some(ClockFact { measured, since });
     }
@@ -279,8 +287,8 @@ impl Facts {
             ) => (true, worth_telling(*before, *after)),
             (before, after) => (before.as_ref() == Some(after), false),
         };
-        self.marks.shape |= !same_kind;
-        self.marks.readings |= moved;
+        self.untold.shape |= !same_kind;
+        self.untold.readings |= moved;
         let since = if same_kind { self.probe.since } else { now };
         self.probe = ProbeFact { outcome: Some(outcome), since, timeouts_pending: 0 };
     }
@@ -293,10 +301,10 @@ impl Facts {
         let before = mem::take(&mut self.status);
         let same_shape = has_same_shape(&before.reported, &status);
         let first = before.received.is_none();
-        self.marks.shape |= !same_shape || first;
-        self.marks.readings = true;
-        self.marks.status_unsaved =
-            self.marks.status_unsaved.max(if same_shape { StatusUnsaved::Readings } else { StatusUnsaved::Shape });
+        self.untold.shape |= !same_shape || first;
+        self.untold.readings = true;
+        self.unsaved.status =
+            self.unsaved.status.max(if same_shape { ReportUnsaved::Readings } else { ReportUnsaved::Shape });
         self.status = before.followed_by(status, now);
     }
 
@@ -307,20 +315,20 @@ impl Facts {
             self.probe = ProbeFact::default();
         }
         self.row = row;
-        self.marks.shape = true;
+        self.untold.shape = true;
     }
 
     /// Another host took this worker's place: nothing that was observed holds any more.
     pub fn begin_anew(&mut self, now: Monotonic) {
         let row = self.row.clone();
         *self = Self::new(row, now);
-        self.marks.status_unsaved = StatusUnsaved::Shape;
+        self.unsaved.status = ReportUnsaved::Shape;
     }
 
     /// Another host, refused, uses this worker's identity.
     pub fn sight_duplicate(&mut self, hostname: &str, address: &str, now: Monotonic) {
         self.duplicate = Some(sighted(self.duplicate.as_ref(), hostname, address, now));
-        self.marks.shape = true;
+        self.untold.shape = true;
     }
 
     /// Another host asks for this worker's place.
@@ -328,7 +336,7 @@ impl Facts {
         let before = self.replacement.as_ref().filter(|ask| ask.uuid == uuid).map(|ask| &ask.sighting);
         let sighting = sighted(before, hostname, address, now);
         self.replacement = Some(ReplacementAsk { uuid, sighting });
-        self.marks.shape = true;
+        self.untold.shape = true;
     }
 }
 
@@ -546,21 +554,22 @@ pub(crate) mod tests {
     fn figures_alone_do_not_change_the_shape() {
         let mut facts = facts();
         facts.report(devices(8), at(1));
-        facts.marks = Marks::default();
+        facts.untold = Untold::default();
+        facts.unsaved = Unsaved::default();
         let mut warmer = devices(8);
         warmer.gpu_devices.as_mut().unwrap()[3].temperature = Some(70.0);
         facts.report(warmer, at(2));
-        assert_eq!((facts.marks.shape, facts.marks.readings), (false, true));
-        assert_eq!(facts.marks.status_unsaved, StatusUnsaved::Readings);
+        assert_eq!((facts.untold.shape, facts.untold.readings), (false, true));
+        assert_eq!(facts.unsaved.status, ReportUnsaved::Readings);
         let mut sick = devices(8);
         sick.gpu_devices.as_mut().unwrap()[3].health = Some(DeviceHealth::Critical);
         facts.report(sick, at(3));
-        assert!(facts.marks.shape);
+        assert!(facts.untold.shape);
     }
 
     #[test]
     fn heartbeats_are_unbroken_until_one_is_later_than_the_timeout() {
-        let timeout = Duration::from_secs(60);
+        let timeout = Duration::from_mins(1);
         let mut facts = facts();
         facts.hear(at(1), timeout);
         facts.hear(at(61), timeout);

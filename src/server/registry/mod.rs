@@ -34,10 +34,10 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Index {
-    by_id: BTreeMap<WorkerId, Arc<Worker>>,
-    by_uuid: HashMap<WorkerUuid, WorkerId>,
-    by_name: HashMap<String, WorkerId>,
-    by_credential: HashMap<CredentialHash, WorkerId>,
+    workers: BTreeMap<WorkerId, Arc<Worker>>,
+    uuids: HashMap<WorkerUuid, WorkerId>,
+    names: HashMap<String, WorkerId>,
+    credentials: HashMap<CredentialHash, WorkerId>,
 }
 
 /// One worker.
@@ -101,35 +101,35 @@ impl Registry {
 
     /// By row.
     pub fn get(&self, id: WorkerId) -> Option<Arc<Worker>> {
-        self.read().by_id.get(&id).cloned()
+        self.read().workers.get(&id).cloned()
     }
 
     /// By identity.
     pub fn by_uuid(&self, uuid: WorkerUuid) -> Option<Arc<Worker>> {
         let index = self.read();
-        index.by_id.get(index.by_uuid.get(&uuid)?).cloned()
+        index.workers.get(index.uuids.get(&uuid)?).cloned()
     }
 
     /// By name.
     pub fn by_name(&self, name: &str) -> Option<Arc<Worker>> {
         let index = self.read();
-        index.by_id.get(index.by_name.get(name)?).cloned()
+        index.workers.get(index.names.get(name)?).cloned()
     }
 
     /// By credential.
     pub fn by_credential(&self, credential: &CredentialHash) -> Option<Arc<Worker>> {
         let index = self.read();
-        index.by_id.get(index.by_credential.get(credential)?).cloned()
+        index.workers.get(index.credentials.get(credential)?).cloned()
     }
 
     /// All, newest first.
     pub fn all(&self) -> Vec<Arc<Worker>> {
-        self.read().by_id.values().rev().cloned().collect()
+        self.read().workers.values().rev().cloned().collect()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.read().by_id.len()
+        self.read().workers.len()
     }
 
     /// Whether there is none.
@@ -147,7 +147,7 @@ impl Registry {
     /// A row was decided anew and is in the database; `and` then changes the facts in the same moment.
     pub(crate) fn decide(&self, row: WorkerRow, and: impl FnOnce(&mut Facts)) -> Option<Arc<Worker>> {
         let mut index = self.write();
-        let worker = Arc::clone(index.by_id.get(&row.id)?);
+        let worker = Arc::clone(index.workers.get(&row.id)?);
         let mut facts = worker.facts();
         index.forget_keys(&facts.row);
         index.learn_keys(&row);
@@ -165,7 +165,7 @@ impl Registry {
     pub(crate) fn remove(&self, id: WorkerId) -> Option<Arc<Worker>> {
         let worker = {
             let mut index = self.write();
-            let worker = index.by_id.remove(&id)?;
+            let worker = index.workers.remove(&id)?;
             index.forget_keys(&worker.facts().row);
             worker
         };
@@ -190,22 +190,22 @@ impl Registry {
 impl Index {
     fn insert(&mut self, worker: Arc<Worker>) {
         self.learn_keys(&worker.facts().row);
-        self.by_id.insert(worker.id, worker);
+        self.workers.insert(worker.id, worker);
     }
 
     fn learn_keys(&mut self, row: &WorkerRow) {
-        self.by_uuid.insert(row.uuid, row.id);
-        self.by_name.insert(row.name.clone(), row.id);
+        self.uuids.insert(row.uuid, row.id);
+        self.names.insert(row.name.clone(), row.id);
         if let Some(credential) = row.credential {
-            self.by_credential.insert(credential, row.id);
+            self.credentials.insert(credential, row.id);
         }
     }
 
     fn forget_keys(&mut self, row: &WorkerRow) {
-        self.by_uuid.remove(&row.uuid);
-        self.by_name.remove(&row.name);
+        self.uuids.remove(&row.uuid);
+        self.names.remove(&row.name);
         if let Some(credential) = row.credential {
-            self.by_credential.remove(&credential);
+            self.credentials.remove(&credential);
         }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
     use std::time::Duration;
 
     pub(crate) fn registry() -> Registry {
-        let offline_timeout = Duration::from_secs(60);
+        let offline_timeout = Duration::from_mins(1);
         Registry::new(ServerClock::start(offline_timeout), Policy { offline_timeout }, Vec::new())
     }
 

@@ -192,7 +192,7 @@ fn boot_ms() -> i64 {
 mod tests {
     use super::*;
 
-    const GRACE: Duration = Duration::from_secs(60);
+    const GRACE: Duration = Duration::from_mins(1);
 
     fn at(seconds: i64) -> Monotonic {
         Monotonic::from_ms(seconds * 1000)
@@ -219,7 +219,7 @@ mod tests {
         let mut pulse = pulse_that_ran_until(1000);
         pulse.observe(at(1180), 1_180_000, GRACE);
         assert_eq!(pulse.grace, Grace { began: at(1000), until: at(1240) });
-        assert_eq!(pulse.unreported, Some(Gap { length: Duration::from_secs(180), began: at(1000) }));
+        assert_eq!(pulse.unreported, Some(Gap { length: Duration::from_mins(3), began: at(1000) }));
     }
 
     #[test]
@@ -253,9 +253,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stall_is_told_once() {
         let clock = ServerClock::start(GRACE);
-        tokio::time::advance(Duration::from_secs(180)).await;
+        tokio::time::advance(Duration::from_mins(3)).await;
         let _ = clock.moment();
-        assert_eq!(clock.tick().map(|gap| gap.length), Some(Duration::from_secs(180)));
+        assert_eq!(clock.tick().map(|gap| gap.length), Some(Duration::from_mins(3)));
         tokio::time::advance(TICK).await;
         assert_eq!(clock.tick(), None);
     }

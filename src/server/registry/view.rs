@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const POLICY: Policy = Policy { offline_timeout: Duration::from_secs(60) };
+    const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
 
     fn moment() -> Moment {
         let grace = Grace { began: Monotonic::from_ms(0), until: at(60) };

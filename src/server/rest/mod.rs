@@ -54,7 +54,7 @@ fn resources() -> (Router<ServerState>, utoipa::openapi::OpenApi) {
         .split_for_parts()
 }
 
-/// All routes, with `pages` for the rest.
+/// All routes, with `pages` for the rest: they answer what is nowhere, too.
 pub fn router(state: ServerState, pages: Router<ServerState>) -> Router {
     let (resources, document) = resources();
     let document = serde_json::to_value(document).unwrap_or_default();
@@ -65,7 +65,6 @@ pub fn router(state: ServerState, pages: Router<ServerState>) -> Router {
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
     resources
         .merge(pages)
-        .fallback(request_id::not_found)
         .method_not_allowed_fallback(request_id::method_not_allowed)
         .layer(DefaultBodyLimit::disable())
         .layer(RequestBodyLimitLayer::new(BODY_LIMIT_BYTES))
@@ -93,6 +92,7 @@ async fn limit_time(request: Request, next: Next) -> Response {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the layer gives it away")]
 fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let words = panic
         .downcast_ref::<&str>()

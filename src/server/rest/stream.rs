@@ -32,7 +32,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Messages between a stream's task and its connection.
 const QUEUE: usize = 8;
 /// A reader that takes nothing for so long is gone.
-const STALLED: Duration = Duration::from_secs(60);
+const STALLED: Duration = Duration::from_mins(1);
 /// How often it is checked that a stream's session still holds.
 const SESSION_CHECK: Duration = Duration::from_secs(20);
 /// nginx holds answers back unless told not to.
