@@ -86,7 +86,7 @@ pub fn LabelsForm(
             <input type="hidden" name="id" value=id_of(&worker)/>
             <label class="field">
                 <span class="field-label">{text.of(|m| m.workers.labels_label)}</span>
-                <textarea class="input mono" name="labels" rows="6" spellcheck="false" autofocus>{lines}</textarea>
+                <textarea class="input mono" name="labels" rows="6" spellcheck="false" autofocus=over.is_some()>{lines}</textarea>
                 <span class="field-hint">{text.of(|m| m.workers.labels_hint)}</span>
             </label>
             <Answer action/>

@@ -50,7 +50,7 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
     match reason {
         Reason::HeartbeatReceived {} => "心跳正常。".to_owned(),
         Reason::HeartbeatLost { last_ms: Some(last_ms), .. } => {
-            format!("已有 {} 未收到心跳（最近一次 {}）。", span(context.span_since(*last_ms)), context.time(*last_ms))
+            format!("已有 {}未收到心跳（最近一次 {}）。", span(context.span_since(*last_ms)), context.time(*last_ms))
         }
         Reason::HeartbeatLost { last_ms: None, timeout_s } => {
             format!("服务端启动后一直未收到心跳，期限为 {timeout_s} 秒。")

@@ -102,8 +102,10 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
             <Conditions worker=worker.clone()/>
             <Devices worker=worker.clone() status/>
             <HostFacts worker=worker.clone() status/>
-            <Reach worker=worker.clone()/>
-            <Events events/>
+            <div class="worker-side">
+                <Reach worker=worker.clone()/>
+                <Events events/>
+            </div>
             <section class="panel section manage without-script" id="manage">
                 <LabelsForm worker=worker.clone()/>
                 <MaintenanceForm worker=worker.clone()/>

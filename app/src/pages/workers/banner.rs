@@ -6,13 +6,13 @@ use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
 use crate::icon::Icon;
 use crate::paths;
-use crate::widgets::{Commands, use_zone};
+use crate::widgets::{NextStep, use_zone};
 use api::{Reason, Severity, WorkerId};
 use leptos::prelude::*;
 use std::mem::{Discriminant, discriminant};
 
 /// More lines than these are folded away.
-const MAX_LINES: usize = 5;
+const MAX_LINES: usize = 3;
 /// A line that many workers share names this many before it is unfolded.
 const MAX_NAMES: usize = 4;
 
@@ -111,8 +111,17 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
         Some(if line.worker_count > 1 { ReasonText { what: String::new(), ..words } } else { words })
     });
     let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
+    // A cause that many share is named by its title: its sentence has the figures of one of them.
+    let title = move || {
+        let is_shared = line.read().as_ref().is_some_and(|line| line.worker_count > 1);
+        is_shared.then(|| view! { <strong>{word(|words| words.title.to_owned())}</strong> " " })
+    };
     let since = move || {
-        let since_ms = line.read().as_ref()?.since_ms?;
+        let line = line.read();
+        let line = line.as_ref()?;
+        // The sentence says when the last heartbeat was.
+        let is_said = line.worker_count == 1 && matches!(line.reason, Reason::HeartbeatLost { .. });
+        let since_ms = line.since_ms.filter(|_| !is_said)?;
         Some((text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get())))
     };
     let commands =
@@ -121,15 +130,8 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
         <li class="banner-line">
             <Names line/>
             <div class="banner-text">
-                <p>
-                    <strong class="banner-title">{word(|words| words.title.to_owned())}</strong>
-                    " "
-                    {word(|words| words.what.clone())}
-                    " "
-                    <span class="banner-since">{since}</span>
-                </p>
-                <p class="banner-next">{word(|words| words.next_step.clone())}</p>
-                <Commands lines=commands/>
+                <p>{title} {word(|words| words.what.clone())} " " <span class="banner-since">{since}</span></p>
+                <NextStep next_step=Signal::derive(word(|words| words.next_step.clone())) lines=commands/>
             </div>
         </li>
     }
