@@ -67,7 +67,7 @@ fn initial_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
 
 fn matching_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
     fleet.over_all(|workers| {
-        let mut matching: Vec<&WorkerView> = workers.iter().filter(|worker| query.shows(worker)).collect();
+        let mut matching: Vec<&WorkerView> = workers.iter().copied().filter(|worker| query.shows(worker)).collect();
         matching.sort_by(|left, right| query.compare(left, right));
         matching.into_iter().map(|worker| worker.id).collect()
     })
