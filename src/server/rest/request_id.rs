@@ -110,7 +110,8 @@ mod tests {
     #[tokio::test]
     async fn an_error_is_readable_for_a_caller_that_takes_compressed_answers() {
         let router = Router::new().fallback(not_found).layer(CompressionLayer::new()).layer(from_fn(assign));
-        let request = Request::builder().uri("/v1/nothing").header(ACCEPT_ENCODING, "br").body(axum::body::Body::empty());
+        let request =
+            Request::builder().uri("/v1/nothing").header(ACCEPT_ENCODING, "br").body(axum::body::Body::empty());
         let response = router.oneshot(request.unwrap()).await.unwrap();
         assert_eq!(response.headers().get(CONTENT_ENCODING), None);
         let body = response.into_body().collect().await.unwrap().to_bytes();
