@@ -32,6 +32,15 @@ async fn every_error_has_one_shape_and_names_its_request() {
 }
 
 #[tokio::test]
+async fn the_api_is_described() {
+    let server = TestServer::start().await;
+    let (status, mut document) = answered(server.request(Method::GET, "/openapi.json")).await;
+    assert_eq!(status, StatusCode::OK);
+    document["info"]["version"] = json!("[version]");
+    insta::assert_json_snapshot!(document);
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let server = TestServer::start().await;
     let large = vec![b' '; 3 * 1024 * 1024];
@@ -157,7 +166,7 @@ async fn pages_are_served_to_who_is_logged_in() {
     let answer = page("/login").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
-    assert!(policy.contains("script-src 'self' 'nonce-"), "{policy}");
+    assert!(policy.contains("'nonce-"), "{policy}");
     assert_eq!(answer.headers()["cache-control"], "no-store");
 
     let login = server.request(Method::POST, "/auth/login").header("content-type", "application/x-www-form-urlencoded");
@@ -166,7 +175,7 @@ async fn pages_are_served_to_who_is_logged_in() {
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     server.register(&TestWorker::new().named("<b>npu-01</b>")).await;
     let html = page("/workers").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
-    assert!(html.contains("&lt;b>npu-01") && !html.contains("<b>npu-01"), "the worker is shown, as text");
+    assert!(html.contains("&lt;b&gt;npu-01") && !html.contains("<b>npu-01"), "the worker is shown, as text");
     let html = page("/workers/add").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
     assert!(html.contains(&format!("http://{}", server.address)), "the command names this server");
 

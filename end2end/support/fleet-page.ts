@@ -12,19 +12,17 @@ export async function expectState(card: Locator, state: State, timeout?: number)
   await expect(card).toHaveAttribute('data-state', state, timeout === undefined ? {} : { timeout });
 }
 
-/** The banner's line about a worker. */
+/** The banner's line about a worker, which may be folded away. */
 export function bannerLine(page: Page, name: string): Locator {
   return page.locator('.banner-line').filter({ has: page.getByRole('link', { name, exact: true }) });
-}
-
-/** Unfolds the warnings, which are folded while there are errors or when nothing else is wrong. */
-export async function unfoldWarnings(page: Page): Promise<void> {
-  const warnings = page.locator('details.banner.warnings');
-  await expect(warnings).toBeVisible();
-  if ((await warnings.getAttribute('open')) === null) await warnings.locator('summary').first().click();
 }
 
 /** The number on the chip that filters by a state. */
 export function chip(page: Page, name: string): Locator {
   return page.getByRole('list', { name: 'Filter by state' }).getByRole('link', { name: new RegExp(`^${name}`) });
+}
+
+/** The table's row of a worker; large fleets are shown as a table. */
+export function row(page: Page, name: string): Locator {
+  return page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
 }

@@ -7,12 +7,12 @@ test('the join command is copied on a page over plain http', async ({ page, lab 
   await open(page, `${plainHttp(server)}/workers/add?form=binary`);
   expect(await page.evaluate(() => window.isSecureContext)).toBe(false);
 
+  const command = await page.locator('#join-command').innerText();
   await copyButton(page).click();
   await expect(copyButton(page)).toHaveText('Copied');
   const name = page.getByLabel('Worker name');
   await name.focus();
   await page.keyboard.press('ControlOrMeta+v');
-  const command = await page.locator('#join-command').innerText();
   expect(inOneLine(await name.inputValue())).toBe(inOneLine(command));
 });
 

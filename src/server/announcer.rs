@@ -315,4 +315,95 @@ mod tests {
         let ended = changes(&announced(ready, vec![clock_off(187_000)]), &assessed(WorkerState::Ready, vec![well]));
         assert_eq!(ended, [WorkerEventKind::ConditionChanged { severity: Severity::Ok, reason: in_sync }]);
     }
+
+    use crate::server::registry::assess::Policy;
+    use crate::server::registry::facts::tests::facts;
+    use crate::server::registry::time::ServerClock;
+    use crate::server::store::workers::WorkerRow;
+    use api::{WorkerId, WorkerUuid};
+    use std::time::Duration;
+    use tokio::time::advance;
+
+    const TIMEOUT: Duration = Duration::from_mins(1);
+
+    fn round_of(count: i64) -> Round {
+        let registry = Registry::new(ServerClock::in_step(TIMEOUT), Policy { offline_timeout: TIMEOUT }, Vec::new());
+        for id in 1..=count {
+            let row = WorkerRow {
+                id: WorkerId(id),
+                uuid: WorkerUuid(uuid::Uuid::from_u128(id.unsigned_abs().into())),
+                name: format!("w{id}"),
+                credential: None,
+                ..facts().row
+            };
+            registry.insert(Facts::new(row, registry.clock().now()));
+        }
+        Round { announcer: Announcer::default(), registry, journal: Journal::default(), wall_offset_ms: None }
+    }
+
+    impl Round {
+        fn hear(&self, ids: impl IntoIterator<Item = i64>) {
+            for id in ids {
+                let worker = self.registry.get(WorkerId(id)).unwrap();
+                worker.facts().hear(self.registry.clock().now(), TIMEOUT);
+            }
+        }
+
+        async fn go_on(&mut self, seconds: u32) {
+            for _ in 0..seconds {
+                advance(TICK).await;
+                self.look();
+            }
+        }
+
+        fn taken_events(&self) -> Vec<(i64, WorkerEventKind)> {
+            let taken = self.journal.take(usize::MAX);
+            let events = taken.events().iter().map(|(id, event)| (id.0, event.change.clone())).collect();
+            taken.is_written();
+            events
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stood_still_calls_nobody_lost_and_says_that_it_did() {
+        let mut round = round_of(50);
+        round.hear(1..=50);
+        round.go_on(5).await;
+        assert_eq!(round.taken_events(), []);
+        advance(Duration::from_mins(3)).await;
+        round.look();
+        let gap = WorkerEventKind::ServerGap { seconds: 180 };
+        let told: Vec<_> = (1..=50).rev().map(|id| (id, gap.clone())).collect();
+        assert_eq!(round.taken_events(), told);
+        round.hear(2..=50);
+        round.go_on(59).await;
+        assert_eq!(round.taken_events(), []);
+        round.hear(2..=50);
+        round.go_on(10).await;
+        let events = round.taken_events();
+        assert!(
+            matches!(events[..], [(1, WorkerEventKind::StateChanged { to: WorkerState::NotReady, .. })]),
+            "{events:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn updates_are_numbered_whether_or_not_somebody_listens() {
+        let mut round = round_of(1);
+        round.look();
+        assert_eq!(round.announcer.sequence(), 1);
+        let mut updates = round.announcer.subscribe();
+        round.go_on(1).await;
+        assert_eq!(round.announcer.sequence(), 1, "nothing changed");
+        round.hear([1]);
+        round.go_on(1).await;
+        let update = updates.recv().await.unwrap();
+        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (2, 1, 0));
+        round.hear([1]);
+        round.go_on(1).await;
+        let update = updates.recv().await.unwrap();
+        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (3, 0, 1));
+    }
 }

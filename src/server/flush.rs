@@ -66,11 +66,8 @@ impl Flusher {
             let rest = taken.split_off(taken.len().min(ROWS_A_STATEMENT));
             let (observations, owed): (Vec<Observation>, Vec<Owed>) =
                 taken.into_iter().map(|taken| (taken.observation, taken.owed)).unzip();
-            if let Err(error) = self.store.write_observations(&observations).await {
-                // the next round takes them again, with what has come meanwhile
-                owed.into_iter().chain(rest.into_iter().map(|taken| taken.owed)).for_each(Owed::give_back);
-                return Err(error);
-            }
+            self.store.write_observations(&observations).await?;
+            owed.into_iter().for_each(Owed::is_written);
             taken = rest;
         }
         Ok(())
@@ -78,16 +75,14 @@ impl Flusher {
 
     async fn write_events(&self) -> Result<(), sqlx::Error> {
         loop {
-            let events = self.journal.take(ROWS_A_STATEMENT);
-            if events.is_empty() {
+            let taken = self.journal.take(ROWS_A_STATEMENT);
+            if taken.events().is_empty() {
                 return Ok(());
             }
-            if let Err(error) = self.store.write_worker_events(&events).await {
-                self.journal.put_back(events);
-                return Err(error);
-            }
+            self.store.write_worker_events(taken.events()).await?;
             let mut grown = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
-            grown.extend(events.iter().map(|(id, _)| *id));
+            grown.extend(taken.events().iter().map(|(id, _)| *id));
+            taken.is_written();
         }
     }
 
@@ -110,7 +105,8 @@ struct Taken {
     owed: Owed,
 }
 
-/// What is lost when the round fails.
+/// What a round must write. Until that is done, dropping it gives it back, for the next round to take it along with
+/// what has come meanwhile: a statement may fail, and the server's end may cut a round short.
 struct Owed {
     worker: Arc<Worker>,
     heartbeat: bool,
@@ -141,7 +137,17 @@ impl Taken {
 }
 
 impl Owed {
-    fn give_back(self) {
+    fn is_written(mut self) {
+        self.heartbeat = false;
+        self.status = ReportUnsaved::No;
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if !self.heartbeat && self.status == ReportUnsaved::No {
+            return;
+        }
         let mut facts = self.worker.facts();
         facts.unsaved.heartbeat |= self.heartbeat;
         facts.unsaved.status = facts.unsaved.status.max(self.status);
@@ -181,5 +187,90 @@ pub async fn run(flusher: Flusher, job: Job) -> Infallible {
             }
         }
         job.succeeded();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::registry::assess::Policy;
+    use crate::server::registry::facts::tests::{devices, facts};
+    use crate::server::registry::time::ServerClock;
+    use crate::server::store::workers::{RowChange, WorkerRow};
+    use api::WorkerEventKind;
+
+    struct Fleet {
+        flusher: Flusher,
+        worker: Arc<Worker>,
+        _dir: tempfile::TempDir,
+    }
+
+    async fn fleet() -> Fleet {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("gpustack.db")).await.unwrap();
+        let offline_timeout = Duration::from_mins(1);
+        let registry = Registry::new(ServerClock::start(offline_timeout), Policy { offline_timeout }, Vec::new());
+        let mut facts = facts();
+        let id = store.change_workers(&[RowChange::Insert(facts.row.clone())]).await.unwrap()[0];
+        facts.row = WorkerRow { id, ..facts.row };
+        let worker = registry.insert(facts);
+        Fleet { flusher: Flusher::new(registry, store, Journal::default()), worker, _dir: dir }
+    }
+
+    impl Fleet {
+        fn beat_and_report(&self, temperature: f64) {
+            let now = self.flusher.registry.clock().now();
+            let mut status = devices(1);
+            status.gpu_devices.as_mut().unwrap()[0].temperature = Some(temperature);
+            let mut facts = self.worker.facts();
+            facts.hear(now, Duration::from_mins(1));
+            facts.report(status, now);
+        }
+
+        async fn stored_temperature(&self) -> Option<f64> {
+            let stored = self.flusher.store.load_workers().await.unwrap().remove(0);
+            assert!(stored.heartbeat_ms.is_some());
+            stored.status.gpu_devices.and_then(|devices| devices[0].temperature)
+        }
+    }
+
+    #[tokio::test]
+    async fn news_are_written_at_once_and_figures_with_the_next_full_round() {
+        let fleet = fleet().await;
+        fleet.beat_and_report(40.0);
+        fleet.flusher.flush(Reports::News).await.unwrap();
+        assert_eq!(fleet.stored_temperature().await, Some(40.0));
+        fleet.beat_and_report(41.0);
+        fleet.flusher.flush(Reports::News).await.unwrap();
+        assert_eq!(fleet.stored_temperature().await, Some(40.0));
+        fleet.flusher.flush_all().await.unwrap();
+        assert_eq!(fleet.stored_temperature().await, Some(41.0));
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_written_is_kept_for_the_next_round() {
+        let fleet = fleet().await;
+        fleet.beat_and_report(40.0);
+        fleet.flusher.journal.note(fleet.worker.id(), 1, WorkerEventKind::Joined {});
+        let busy = fleet.flusher.store.writer().acquire().await.unwrap();
+        tokio::time::pause();
+        assert!(fleet.flusher.flush(Reports::News).await.is_err(), "the only connection is taken");
+        tokio::time::resume();
+        drop(busy);
+        assert_eq!(fleet.worker.facts().unsaved, Unsaved { heartbeat: true, status: ReportUnsaved::Shape });
+        fleet.flusher.flush(Reports::News).await.unwrap();
+        assert_eq!(fleet.stored_temperature().await, Some(40.0));
+        assert_eq!(fleet.flusher.store.worker_events(fleet.worker.id()).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_round_that_is_cut_short_gives_back_what_it_took() {
+        let fleet = fleet().await;
+        fleet.beat_and_report(40.0);
+        let busy = fleet.flusher.store.writer().acquire().await.unwrap();
+        let cut = tokio::time::timeout(Duration::from_millis(20), fleet.flusher.flush(Reports::News)).await;
+        assert!(cut.is_err());
+        drop(busy);
+        assert_eq!(fleet.worker.facts().unsaved, Unsaved { heartbeat: true, status: ReportUnsaved::Shape });
     }
 }

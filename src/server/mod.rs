@@ -9,12 +9,12 @@ pub mod flush;
 pub mod journal;
 pub mod listen;
 pub mod membership;
+mod pages;
 pub mod probe;
 pub mod registry;
 pub mod rest;
 pub mod store;
 pub mod supervisor;
-mod ui;
 
 use crate::config::ServerConfig;
 use announcer::Announcer;
@@ -32,7 +32,7 @@ use store::{OpenError, Store};
 use supervisor::Supervisor;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What handlers work with; each takes of it what it names.
 #[derive(Clone, FromRef)]
@@ -77,6 +77,8 @@ pub struct Server {
     state: ServerState,
     flusher: Flusher,
     tls: Option<Tls>,
+    /// They go on until the last request is answered.
+    jobs: DropGuard,
 }
 
 /// Runs a server on `listener` until `shutdown` is cancelled; then requests in flight are answered and everything that
@@ -87,7 +89,7 @@ pub async fn run(listener: TcpListener, config: ServerConfig, shutdown: Cancella
 }
 
 impl Server {
-    /// Opens the database and starts the background jobs, which end with `shutdown`.
+    /// Opens the database and starts the background jobs. Answers that do not end by themselves end with `shutdown`.
     pub async fn open(config: &ServerConfig, shutdown: CancellationToken) -> Result<Self, ServerError> {
         let tls = config.tls.as_ref().map(Tls::load).transpose()?;
         let store = Store::open(&config.database).await?;
@@ -99,6 +101,7 @@ impl Server {
         let journal = Journal::default();
         let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone());
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
+        let jobs_end = CancellationToken::new();
         let state = ServerState {
             auth,
             registry,
@@ -106,11 +109,11 @@ impl Server {
             announcer: Announcer::default(),
             journal,
             store,
-            supervisor: Supervisor::new(shutdown.clone()),
+            supervisor: Supervisor::new(jobs_end.clone()),
             streams: Streams::new(shutdown),
         };
         state.start_jobs(&flusher, decider);
-        Ok(Self { state, flusher, tls })
+        Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
     }
 
     /// Who may log in and how; for the lines that a server prints when it starts.
@@ -121,8 +124,9 @@ impl Server {
     /// Answers until `shutdown`, then puts everything away.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let port = listener.local_addr().map_or(0, |address| address.port());
-        let router = rest::router(self.state.clone(), ui::pages(&self.state, port));
+        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port));
         listen::serve(listener, router, self.tls, shutdown).await;
+        drop(self.jobs);
         self.state.supervisor.ended().await;
         if let Err(error) = self.flusher.flush_all().await {
             tracing::error!(%error, "the last heartbeats cannot be written to the database");

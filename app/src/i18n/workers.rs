@@ -65,6 +65,8 @@ pub struct WorkersMessages {
     pub banner_warnings: fn(usize) -> String,
     /// Banner: this many workers.
     pub worker_count: fn(usize) -> String,
+    /// Banner: this many more conditions of the worker have the same cause.
+    pub more_alike: fn(usize) -> String,
     /// Banner: this many lines more.
     pub more_lines: fn(usize) -> String,
     /// Banner: this many workers more than are named.
@@ -216,6 +218,7 @@ pub const EN: WorkersMessages = WorkersMessages {
         if workers == 1 { "1 worker has warnings".to_owned() } else { format!("{workers} workers have warnings") }
     },
     worker_count: |workers| if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") },
+    more_alike: |conditions| format!("And {conditions} more like it."),
     more_lines: |lines| format!("Show {lines} more"),
     more_workers: |workers| format!("and {workers} more"),
     show_commands: "Show the commands",
@@ -305,6 +308,7 @@ pub const ZH: WorkersMessages = WorkersMessages {
     },
     banner_warnings: |workers| format!("{workers} 个节点有警告"),
     worker_count: |workers| format!("{workers} 个节点"),
+    more_alike: |conditions| format!("另有 {conditions} 处同类问题。"),
     more_lines: |lines| format!("再显示 {lines} 条"),
     more_workers: |workers| format!("等，另有 {workers} 个"),
     show_commands: "显示命令",

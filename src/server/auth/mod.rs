@@ -20,8 +20,7 @@ pub use credential::bearer;
 pub use extract::{ActiveUser, AdminUser, Caller, LoggedIn};
 pub use first_admin::{ADMIN_NAME, FirstLogin};
 pub use password::{HashError, MIN_PASSWORD_CHARS, hash_blocking};
-pub(crate) use session::came_over_https;
-pub use session::{LoggedInSession, LoginError, PasswordError};
+pub use session::{LoggedInSession, LoginError, PasswordError, came_over_https};
 
 use crate::config::{JoinToken, ServerConfig};
 use crate::data_dir::{DataDir, DataDirError};

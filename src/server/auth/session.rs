@@ -143,6 +143,7 @@ impl Auth {
             // the password was changed since it was checked
             return Err(LoginError::Wrong);
         }
+        tracing::info!(user = row.username, peer = %peer_ip(parts), "logged in");
         // an older session may have had to make room
         self.inner.cache.clear();
         let set_cookie = self.inner.cookie.set(&value, came_over_https(parts));
@@ -178,6 +179,7 @@ impl Auth {
         let changed = self.inner.store.set_password(proof.user.id, password).await;
         self.inner.cache.clear();
         changed.map_err(|error| PasswordError::Failed(error.into()))?;
+        tracing::info!(user = proof.user.username, peer = %peer_ip(parts), "password changed");
         self.forget_initial_password();
         Ok(())
     }
@@ -196,7 +198,11 @@ impl Auth {
         let row = self.inner.store.user_by_name(username).await.map_err(ApiError::from)?;
         let hash = row.as_ref().map(|row| row.password_hash.clone());
         let is_right = self.inner.hasher.verify(password.to_owned(), hash).await?;
-        let row = row.filter(|_| is_right).ok_or(LoginError::Wrong)?;
+        let Some(row) = row.filter(|_| is_right) else {
+            // not the name: people type their password there
+            tracing::warn!(%peer, "wrong user or password");
+            return Err(LoginError::Wrong);
+        };
         self.inner.limiter.succeeded(peer, username);
         Ok(row)
     }
@@ -230,13 +236,18 @@ impl Auth {
 }
 
 /// Whether the browser speaks https, to us or to a proxy near us that says so.
-pub(crate) fn came_over_https(parts: &Parts) -> bool {
+pub fn came_over_https(parts: &Parts) -> bool {
     let Some(peer) = parts.extensions.get::<PeerAddress>() else { return false };
     if peer.https {
         return true;
     }
     let forwarded = parts.headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
-    is_near(peer.addr.ip()) && forwarded.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+    is_near(peer.addr.ip()) && forwarded.is_some_and(says_https)
+}
+
+/// Of several proxies the one that the browser talks to comes first.
+fn says_https(forwarded: &str) -> bool {
+    forwarded.split(',').next().is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
 /// Where proxies stand: on this host or in a private network.
@@ -267,6 +278,8 @@ mod tests {
             ("127.0.0.1", false, None, false),
             ("127.0.0.1", false, Some("https"), true),
             ("127.0.0.1", false, Some("http"), false),
+            ("127.0.0.1", false, Some("https, http"), true),
+            ("127.0.0.1", false, Some("http,https"), false),
             ("172.17.0.1", false, Some("https"), true),
             ("[::ffff:127.0.0.1]", false, Some("https"), true),
             ("203.0.113.9", false, Some("https"), false),

@@ -93,6 +93,8 @@ pub struct ServerClock {
     wall_offset_ms: AtomicI64,
     pulse: Mutex<Pulse>,
     grace_length: Duration,
+    /// The wall clock; tests that let the monotonic clock jump hold it still against that.
+    system_ms: fn(&Self) -> i64,
 }
 
 impl ServerClock {
@@ -103,9 +105,17 @@ impl ServerClock {
             wall_offset_ms: AtomicI64::new(0),
             pulse: Mutex::new(Pulse::new(boot_ms(), grace_length)),
             grace_length,
+            system_ms: |_| system_ms(),
         };
         clock.follow_wall(system_ms());
         clock
+    }
+
+    /// A clock whose wall clock keeps step with the monotonic one, also when a test moves that.
+    #[cfg(test)]
+    pub(crate) fn in_step(grace_length: Duration) -> Self {
+        let system_ms = |clock: &Self| clock.wall_offset_ms.load(Ordering::Relaxed).saturating_add(clock.now().ms());
+        Self { system_ms, ..Self::start(grace_length) }
     }
 
     /// Now, without a look at the stalls.
@@ -123,7 +133,7 @@ impl ServerClock {
 
     /// To be called every [`TICK`]; tells of a stall once.
     pub fn tick(&self) -> Option<Gap> {
-        self.follow_wall(system_ms());
+        self.follow_wall((self.system_ms)(self));
         let now = self.now();
         let boot_ms = boot_ms();
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);

@@ -89,7 +89,7 @@ impl Streams {
                 _ = feed(sender, updates, sequence) => {}
             }
         });
-        let events = ReceiverStream::new(receiver).map(Ok::<_, Infallible>);
+        let events = ReceiverStream::new(receiver).map(|message: Message| Ok::<_, Infallible>(message.into()));
         let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
         response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
         response
@@ -183,23 +183,44 @@ impl Watch {
     }
 }
 
+/// What a browser is told.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    /// Updates with a higher number than this follow.
+    Hello { sequence: u64 },
+    /// A [`api::FleetUpdate`].
+    Update(Arc<str>),
+    /// Updates were lost.
+    Resync,
+}
+
+impl From<Message> for Event {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Hello { sequence } => Self::default().event("hello").data(format!("{{\"sequence\":{sequence}}}")),
+            Message::Update(json) => Self::default().event("update").data(json),
+            Message::Resync => Self::default().event("resync").data("{}"),
+        }
+    }
+}
+
 async fn feed(
-    sender: mpsc::Sender<Event>,
+    sender: mpsc::Sender<Message>,
     mut updates: broadcast::Receiver<Arc<Announcement>>,
     sequence: u64,
 ) -> Result<Infallible, Gone> {
-    send(&sender, Event::default().event("hello").data(format!("{{\"sequence\":{sequence}}}"))).await?;
+    send(&sender, Message::Hello { sequence }).await?;
     loop {
-        let event = match updates.recv().await {
+        let message = match updates.recv().await {
             Ok(update) => match &update.json {
-                Some(json) => Event::default().event("update").data(json.as_ref()),
+                Some(json) => Message::Update(Arc::clone(json)),
                 // made before anybody listened; a fresh snapshot has it
                 None => continue,
             },
-            Err(broadcast::error::RecvError::Lagged(_)) => Event::default().event("resync").data("{}"),
+            Err(broadcast::error::RecvError::Lagged(_)) => Message::Resync,
             Err(broadcast::error::RecvError::Closed) => return Err(Gone),
         };
-        send(&sender, event).await?;
+        send(&sender, message).await?;
     }
 }
 
@@ -212,5 +233,51 @@ async fn session_ended(state: &ServerState, mut parts: Parts) {
             // a database that is busy logs nobody out
             Ok(_) | Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announcement(json: &str) -> Arc<Announcement> {
+        Arc::new(Announcement { json: Some(json.into()), touched: Vec::new(), removed: Vec::new() })
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_lost_updates_is_told_and_goes_on_with_the_next() {
+        let (updates, reader) = broadcast::channel(2);
+        for number in ["1", "2", "3"] {
+            updates.send(announcement(number)).unwrap();
+        }
+        let (sender, mut messages) = mpsc::channel(QUEUE);
+        let feeding = tokio::spawn(feed(sender, reader, 7));
+        let mut told = Vec::new();
+        for _ in 0..4 {
+            told.push(messages.recv().await.unwrap());
+        }
+        let update = |json: &str| Message::Update(json.into());
+        assert_eq!(told, [Message::Hello { sequence: 7 }, Message::Resync, update("2"), update("3")]);
+        feeding.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_dropped() {
+        let (updates, reader) = broadcast::channel(QUEUE * 4);
+        for _ in 0..QUEUE * 2 {
+            updates.send(announcement("{}")).unwrap();
+        }
+        let (sender, _messages) = mpsc::channel(QUEUE);
+        assert!(feed(sender, reader, 0).await.is_err());
+        assert_eq!(updates.receiver_count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_went_away_is_dropped() {
+        let (updates, reader) = broadcast::channel(QUEUE);
+        let (sender, messages) = mpsc::channel(QUEUE);
+        drop(messages);
+        assert!(feed(sender, reader, 0).await.is_err());
+        assert_eq!(updates.receiver_count(), 0);
     }
 }

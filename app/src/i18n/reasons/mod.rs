@@ -60,7 +60,7 @@ fn hours(half_hours: i32) -> String {
 }
 
 /// Whether a URL's host is this machine itself, which for a worker's address means the end of a tunnel.
-fn is_loopback(url: &str) -> bool {
+pub fn is_loopback(url: &str) -> bool {
     let host = commands::host_and_port(url).0;
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
