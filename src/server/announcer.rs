@@ -141,16 +141,14 @@ impl Round {
         if is_changed {
             let assessment = assess::assess(&facts, moment, policy);
             self.note_changes(&facts, &announced, &assessment, moment);
-            let troubles = assessment.conditions.into_iter().filter(is_trouble).collect();
+            let troubles = assessment.conditions.iter().filter(|condition| is_trouble(condition)).cloned().collect();
             *announced = Announced { state: Some(state), excused, identity_troubled, troubles };
-        }
-        drop(announced);
-        if is_changed {
             if is_heard {
-                update.changed.push(view::worker_view(&facts, moment, policy));
+                update.changed.push(view::assessed_view(&facts, assessment, moment));
             }
             return true;
         }
+        drop(announced);
         if untold.heartbeat
             && let Some(heartbeat) = facts.heartbeat
         {
@@ -359,7 +357,7 @@ mod tests {
         fn taken_events(&self) -> Vec<(i64, WorkerEventKind)> {
             let taken = self.journal.take(usize::MAX);
             let events = taken.events().iter().map(|(id, event)| (id.0, event.change.clone())).collect();
-            taken.is_written();
+            taken.settle();
             events
         }
     }
