@@ -15,6 +15,8 @@ export default defineConfig({
   use: {
     locale: 'en-US',
     viewport: { width: 1440, height: 900 },
+    actionTimeout: 15_000,
+    navigationTimeout: 30_000,
     screenshot: 'only-on-failure',
     trace: 'retain-on-failure',
     launchOptions: {

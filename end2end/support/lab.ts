@@ -22,7 +22,8 @@ export interface ServerOptions {
   /** The state of an earlier server. */
   dataDir?: string;
   port?: number;
-  clock?: FakeClock;
+  /** A file that holds a clock, which can be set while the server runs. */
+  clockFile?: string;
 }
 
 export interface WorkerOptions {
@@ -77,7 +78,8 @@ export class Lab {
     const password = options.password === undefined ? adminPassword : options.password;
     const args = ['start', '--port', String(options.port ?? 0), '--data-dir', dataDir, '--disable-worker'];
     args.push(...(options.args ?? []));
-    const env = clockEnvironment(options.clock);
+    const env: Record<string, string> = {};
+    if (options.clockFile !== undefined) Object.assign(env, fakeTime({ FAKETIME_TIMESTAMP_FILE: options.clockFile }));
     if (password !== null) env['GPUSTACK_BOOTSTRAP_PASSWORD'] = password;
     const started = this.start('server', { command: program('gpustack'), args, env });
     const [, port] = await started.printed(/Address +http:\/\/127\.0\.0\.1:(\d+)/);
@@ -93,7 +95,7 @@ export class Lab {
     const args = ['start', '--server-url', server.url, '--worker-name', options.name, '--worker-ip', '127.0.0.1'];
     args.push('--worker-port', String(port), '--data-dir', dataDir, ...(options.args ?? []));
     env['GPUSTACK_TOKEN'] = await server.file('token');
-    Object.assign(env, clockEnvironment(options.clock));
+    if (options.clock !== undefined) Object.assign(env, fakeTime({ FAKETIME: options.clock }));
     return { program: this.start('worker', { command: program('gpustack'), args, env }), port, dataDir, setNpuSmi };
   }
 
@@ -141,14 +143,14 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-function clockEnvironment(clock: FakeClock | undefined): Record<string, string> {
-  if (clock === undefined) return {};
+/** Only the clock on the wall is wrong: time goes by as it should. */
+function fakeTime(clock: { FAKETIME: FakeClock } | { FAKETIME_TIMESTAMP_FILE: string }): Record<string, string> {
   return {
+    ...clock,
     LD_PRELOAD: fakeTimeLibrary(),
-    FAKETIME: clock,
-    // only the clock on the wall is wrong: time goes by as it should
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
-    DONT_FAKE_MONOTONIC: '1',
+    FAKETIME_NO_CACHE: '1',
+    // what an absolute time is meant in
     TZ: 'UTC',
   };
 }

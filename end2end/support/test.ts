@@ -32,7 +32,8 @@ export const test = base.extend<Fixtures>({
   },
 
   noComplaints: [
-    async ({ context, expectedComplaints }, use) => {
+    // the lab is asked for because it must close after this: a page complains of a server that goes away
+    async ({ context, expectedComplaints, lab: _ }, use) => {
       const complaints: string[] = [];
       const complain = (text: string) => {
         if (!expectedComplaints.some(expected => expected.test(text))) complaints.push(text);

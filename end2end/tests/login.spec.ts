@@ -24,7 +24,7 @@ test('the password that the server printed must be changed at the first login', 
 
   await page.getByLabel('Current password').fill(printed);
   await page.getByLabel('New password', { exact: true }).fill('Copper-Lantern-77');
-  await page.getByLabel('New password again').fill('Copper-Lantern-77');
+  await page.getByLabel('New password, again').fill('Copper-Lantern-77');
   await page.getByRole('button', { name: 'Change password' }).click();
   await page.waitForURL(/\/workers$/);
   await expect(server.file('initial_admin_password')).rejects.toThrow('ENOENT');

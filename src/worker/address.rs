@@ -1,6 +1,7 @@
 //! Under which address the server can reach this worker.
 
 use api::ServerUrl;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -111,7 +112,7 @@ pub enum Why {
     SameProcess,
     /// Packets to the server leave from it.
     RouteToServer,
-    /// The server is reached through a tunnel on this host; this is the first address that other hosts can use.
+    /// The server URL leads to a tunnel's end on this host, or to no address yet: the first that other hosts can use.
     FirstUsable,
     /// This host has no other.
     NothingElse,
@@ -169,6 +170,9 @@ impl AddressBook {
 
     /// Waits until the worker's address is another than [`Self::current`] gave, and gives the new one.
     pub async fn changed(&self) -> Choice {
+        if matches!(self.setting, AddressSetting::Given(_) | AddressSetting::SameProcess) {
+            return std::future::pending().await;
+        }
         let before = self.update(|known| known.choice.clone());
         loop {
             tokio::time::sleep(RECHECK_INTERVAL).await;
@@ -238,9 +242,10 @@ fn choose(route: Option<IpAddr>, interfaces: &[HostAddress]) -> Choice {
 fn of_interface(name: &str, interfaces: &[HostAddress]) -> Result<Choice, AddressError> {
     let mut own = interfaces.iter().filter(|candidate| candidate.interface == name).peekable();
     if own.peek().is_none() {
-        let mut names: Vec<&str> = interfaces.iter().map(|candidate| candidate.interface.as_str()).collect();
-        names.dedup();
-        return Err(AddressError::NoInterface { name: name.to_owned(), existing: names.join(", ") });
+        // once each: an interface is listed with each of its addresses
+        let names: BTreeSet<&str> = interfaces.iter().map(|candidate| candidate.interface.as_str()).collect();
+        let existing = names.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(AddressError::NoInterface { name: name.to_owned(), existing });
     }
     // a link-local IPv6 address means nothing without an interface of the host that uses it
     let (v4, v6): (Vec<_>, Vec<_>) =
@@ -256,14 +261,10 @@ fn loopback(why: Why) -> Choice {
 }
 
 fn unfit(candidate: &HostAddress) -> Option<Unfit> {
-    let link_local = match candidate.address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(_) => is_v6_link_local(candidate.address),
-    };
     if candidate.address.is_loopback() {
         return Some(Unfit::Loopback);
     }
-    if link_local {
+    if is_link_local(candidate.address) {
         return Some(Unfit::LinkLocal);
     }
     if !candidate.is_up {
@@ -275,6 +276,13 @@ fn unfit(candidate: &HostAddress) -> Option<Unfit> {
 /// Whether no host can have this address. A loopback address is good: the far end of a tunnel has one.
 fn is_no_host(address: IpAddr) -> bool {
     address.is_unspecified() || address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(_) => is_v6_link_local(address),
+    }
 }
 
 fn is_v6_link_local(address: IpAddr) -> bool {
@@ -332,6 +340,9 @@ fn log_choice(choice: &Choice, interfaces: &[HostAddress], setting: &AddressSett
     let interface = choice.interface.as_deref().map(|name| format!(" on {name}")).unwrap_or_default();
     let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
     tracing::info!("worker address {}{interface} ({}); not chosen: {others}", choice.address, choice.why);
+    if is_link_local(choice.address) {
+        tracing::warn!("worker address {} is link-local: only hosts on the same wire can use it", choice.address);
+    }
 }
 
 impl fmt::Display for Why {
@@ -341,7 +352,9 @@ impl fmt::Display for Why {
             Self::InterfaceGiven => "of the interface given with --worker-ifname",
             Self::SameProcess => "the server runs in this process",
             Self::RouteToServer => "the way to the server leaves from it",
-            Self::FirstUsable => "the server is behind a tunnel; first address that other hosts can use",
+            Self::FirstUsable => {
+                "the way to the server stays on this host or is unknown; first address that other hosts can use"
+            }
             Self::NothingElse => "this host has no other; give one with --worker-ip",
         })
     }
@@ -430,7 +443,7 @@ mod tests {
         assert_eq!(of_interface("lo", &host).unwrap().address, ip("127.0.0.1"));
         assert!(matches!(of_interface("eth2", &host), Err(AddressError::NoInterfaceAddress { .. })));
         let error = of_interface("eth9", &host).unwrap_err().to_string();
-        assert!(error.contains("eth9") && error.contains("lo, eth0, eth1, eth2"), "{error}");
+        assert!(error.contains("eth9") && error.contains("eth0, eth1, eth2, lo"), "{error}");
     }
 
     #[tokio::test]

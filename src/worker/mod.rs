@@ -59,9 +59,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// It has never joined and has nothing to join with.
-    #[error(
-        "no join token and no credential of an earlier run: give the token with --token or GPUSTACK_TOKEN; `gpustack token` on the server's host prints it"
-    )]
+    #[error("{}", JoinError::NoToken)]
     NoToken,
     /// The listener has no address.
     #[error("the worker's port cannot be used: {0}")]
@@ -155,4 +153,32 @@ fn supervise<F>(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_dies_or_ends_is_started_again_until_the_worker_stops() {
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let starts = Arc::new(AtomicU32::new(0));
+        supervise(&tasks, "test", &shutdown, {
+            let starts = Arc::clone(&starts);
+            move |shutdown| {
+                let start = starts.fetch_add(1, Ordering::Relaxed);
+                async move {
+                    match start {
+                        0 => panic!("as the test wishes"),
+                        1 => {}
+                        _ => shutdown.cancel(),
+                    }
+                }
+            }
+        });
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(starts.load(Ordering::Relaxed), 3);
+    }
 }

@@ -46,7 +46,10 @@ impl DeviceSummary {
     pub fn of_worker(worker: &WorkerView) -> Self {
         match &worker.devices {
             Some(devices) if readings_are_current(worker) => Self::of(devices),
-            Some(devices) => Self { memory_total_bytes: Self::of(devices).memory_total_bytes, ..Self::default() },
+            Some(devices) => {
+                let Self { memory_total_bytes, memory_kind, .. } = Self::of(devices);
+                Self { memory_total_bytes, memory_kind, ..Self::default() }
+            }
             None => Self::default(),
         }
     }

@@ -72,12 +72,9 @@ enum Extent {
 /// What the browser knows of the fleet. A context of the whole app, so that it outlives a change of page.
 #[derive(Clone, Copy)]
 pub struct Fleet {
-    cells: StoredValue<HashMap<WorkerId, WorkerCell>>,
-    /// Every known worker, in the order in which it became known.
-    members: RwSignal<Vec<WorkerId>>,
-    extent: RwSignal<Extent>,
-    /// Counts what may change counts and banner: everything but readings and heartbeats.
-    changes: RwSignal<u64>,
+    known: Known,
+    counts: Memo<Counts>,
+    trouble: Memo<Trouble>,
     now_ms: RwSignal<i64>,
     /// The server's clock at a moment of the browser's monotonic clock; the browser's own time of day is not used.
     anchor: StoredValue<Option<(i64, f64)>>,
@@ -86,13 +83,94 @@ pub struct Fleet {
     troubled_while_hidden: RwSignal<Option<usize>>,
 }
 
+/// The workers that are known.
+#[derive(Clone, Copy)]
+struct Known {
+    cells: StoredValue<HashMap<WorkerId, WorkerCell>>,
+    /// All of them, in the order in which they became known.
+    members: RwSignal<Vec<WorkerId>>,
+    extent: RwSignal<Extent>,
+    /// Counts what may change counts and banner: everything but readings and heartbeats.
+    changes: RwSignal<u64>,
+}
+
+impl Known {
+    fn worker(self, id: WorkerId) -> Option<WorkerCell> {
+        self.cells.with_value(|cells| cells.get(&id).cloned())
+    }
+
+    fn part<T>(self, read: impl FnOnce(&FleetPart) -> T) -> Option<T> {
+        self.extent.with(|extent| match extent {
+            Extent::Part(part) => Some(read(part)),
+            Extent::Nothing | Extent::Whole => None,
+        })
+    }
+
+    fn over_all<T>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
+        self.changes.track();
+        let cells: Vec<WorkerCell> =
+            self.members.with(|members| members.iter().filter_map(|id| self.worker(*id)).collect());
+        let guards: Vec<_> = cells.iter().map(ReadUntracked::read_untracked).collect();
+        let workers: Vec<&WorkerView> = guards.iter().map(|guard| &**guard).collect();
+        read(&workers)
+    }
+
+    /// Like [`Known::over_all`]; the empty value while not all workers are known, since some say nothing about all.
+    fn over_whole<T: Default>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
+        let is_whole = self.extent.with(|extent| *extent == Extent::Whole);
+        if is_whole { self.over_all(read) } else { T::default() }
+    }
+
+    fn bump_changes(self) {
+        self.changes.update(|count| *count += 1);
+    }
+
+    fn put_all(self, workers: Vec<WorkerView>) {
+        let mut new = Vec::new();
+        for worker in workers {
+            match self.worker(worker.id) {
+                Some(cell) if *cell.read_untracked() == worker => {}
+                Some(cell) => cell.set(worker),
+                None => {
+                    new.push(worker.id);
+                    self.cells.update_value(|cells| {
+                        cells.insert(worker.id, ArcRwSignal::new(worker));
+                    });
+                }
+            }
+        }
+        if !new.is_empty() {
+            self.members.update(|members| members.extend(new));
+        }
+    }
+
+    fn remove_all(self, gone: &[WorkerId]) {
+        if gone.is_empty() {
+            return;
+        }
+        self.members.update(|members| members.retain(|id| !gone.contains(id)));
+        self.cells.update_value(|cells| cells.retain(|id, _| !gone.contains(id)));
+    }
+}
+
 impl Default for Fleet {
     fn default() -> Self {
-        Self {
+        let known = Known {
             cells: StoredValue::default(),
             members: RwSignal::default(),
             extent: RwSignal::new(Extent::Nothing),
             changes: RwSignal::new(0),
+        };
+        Self {
+            known,
+            counts: Memo::new(move |_| {
+                let of_part = known.part(|part| part.counts);
+                of_part.unwrap_or_else(|| known.over_whole(|workers| Counts::of(workers.iter().copied())))
+            }),
+            trouble: Memo::new(move |_| {
+                let of_part = known.part(|part| part.trouble.clone());
+                of_part.unwrap_or_else(|| known.over_whole(|workers| Trouble::of(workers.iter().copied())))
+            }),
             now_ms: RwSignal::new(0),
             anchor: StoredValue::new(None),
             connection: RwSignal::new(Connection::Connecting),
@@ -104,54 +182,47 @@ impl Default for Fleet {
 impl Fleet {
     /// Every known worker, in the order in which it became known; tracks it.
     pub fn members(self) -> Vec<WorkerId> {
-        self.members.get()
+        self.known.members.get()
     }
 
     /// One worker, if it is known. Does not track; the signal that it gives does.
     pub fn worker(self, id: WorkerId) -> Option<WorkerCell> {
-        self.cells.with_value(|cells| cells.get(&id).cloned())
+        self.known.worker(id)
     }
 
     /// Whether every worker is known; tracks it.
     pub fn is_whole(self) -> bool {
-        self.extent.with(|extent| *extent == Extent::Whole)
+        self.known.extent.with(|extent| *extent == Extent::Whole)
     }
 
     /// Whether every worker is known; does not track it.
     pub fn is_whole_untracked(self) -> bool {
-        self.extent.with_untracked(|extent| *extent == Extent::Whole)
+        self.known.extent.with_untracked(|extent| *extent == Extent::Whole)
     }
 
     /// What the page was rendered with, until every worker is known; tracks it.
     pub fn part<T>(self, read: impl FnOnce(&FleetPart) -> T) -> Option<T> {
-        self.extent.with(|extent| match extent {
-            Extent::Part(part) => Some(read(part)),
-            Extent::Nothing | Extent::Whole => None,
-        })
+        self.known.part(read)
     }
 
     /// Workers by state; tracks every change that can change it.
     pub fn counts(self) -> Counts {
-        self.part(|part| part.counts).unwrap_or_else(|| self.over_all(|workers| Counts::of(workers.iter())))
+        self.counts.get()
     }
 
-    /// What is wrong; tracks every change that can change it.
-    pub fn trouble(self) -> Trouble {
-        self.part(|part| part.trouble.clone()).unwrap_or_else(|| self.over_all(|workers| Trouble::of(workers.iter())))
+    /// What is wrong.
+    pub fn trouble(self) -> Memo<Trouble> {
+        self.trouble
     }
 
     /// Workers that errors concern, for the title of the browser's tab; tracks it.
     pub fn troubled(self) -> usize {
-        self.troubled_while_hidden.get().unwrap_or_else(|| self.trouble().error_workers)
+        self.troubled_while_hidden.get().unwrap_or_else(|| self.trouble.read().error_workers)
     }
 
     /// Reads all known workers; tracks every change but readings and heartbeats.
-    pub fn over_all<T>(self, read: impl FnOnce(&[WorkerView]) -> T) -> T {
-        self.changes.track();
-        let members = self.members.get();
-        let workers: Vec<WorkerView> =
-            members.iter().filter_map(|id| self.worker(*id)).map(|cell| cell.get_untracked()).collect();
-        read(&workers)
+    pub fn over_all<T>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
+        self.known.over_all(read)
     }
 
     /// The server's clock, in milliseconds since 1970; tracks it, once a second.
@@ -170,8 +241,8 @@ impl Fleet {
             return;
         }
         self.set_time(part.server_time_ms);
-        self.put_all(part.workers.clone());
-        self.extent.set(Extent::Part(part));
+        self.known.put_all(part.workers.clone());
+        self.known.extent.set(Extent::Part(part));
     }
 
     /// Takes one worker, as the worker's page is rendered with, unless it is known already.
@@ -180,28 +251,30 @@ impl Fleet {
             return;
         }
         self.set_time(server_time_ms);
-        self.put_all(vec![worker]);
+        self.known.put_all(vec![worker]);
     }
 
     /// Takes every worker at one moment.
     pub fn show_snapshot(self, snapshot: FleetSnapshot) {
         self.set_time(snapshot.server_time_ms);
         let present: HashSet<WorkerId> = snapshot.workers.iter().map(|worker| worker.id).collect();
-        let gone: Vec<WorkerId> =
-            self.members.with_untracked(|members| members.iter().copied().filter(|id| !present.contains(id)).collect());
-        self.remove_all(&gone);
-        self.put_all(snapshot.workers);
-        self.extent.set(Extent::Whole);
+        let gone: Vec<WorkerId> = self
+            .known
+            .members
+            .with_untracked(|members| members.iter().copied().filter(|id| !present.contains(id)).collect());
+        self.known.remove_all(&gone);
+        self.known.put_all(snapshot.workers);
+        self.known.extent.set(Extent::Whole);
         self.troubled_while_hidden.set(None);
-        self.bump_changes();
+        self.known.bump_changes();
     }
 
     /// Takes what changed.
     pub fn apply(self, update: FleetUpdate) {
         self.set_time(update.server_time_ms);
         let is_more_than_readings = !update.changed.is_empty() || !update.removed.is_empty();
-        self.remove_all(&update.removed);
-        self.put_all(update.changed);
+        self.known.remove_all(&update.removed);
+        self.known.put_all(update.changed);
         for readings in update.readings {
             if let Some(cell) = self.worker(readings.id) {
                 cell.update(|worker| take_readings(worker, readings));
@@ -213,7 +286,7 @@ impl Fleet {
             }
         }
         if is_more_than_readings {
-            self.bump_changes();
+            self.known.bump_changes();
         }
     }
 
@@ -258,37 +331,6 @@ impl Fleet {
             self.now_ms.set(server_time_ms);
         }
     }
-
-    fn bump_changes(self) {
-        self.changes.update(|count| *count += 1);
-    }
-
-    fn put_all(self, workers: Vec<WorkerView>) {
-        let mut new = Vec::new();
-        for worker in workers {
-            match self.worker(worker.id) {
-                Some(cell) if *cell.read_untracked() == worker => {}
-                Some(cell) => cell.set(worker),
-                None => {
-                    new.push(worker.id);
-                    self.cells.update_value(|cells| {
-                        cells.insert(worker.id, ArcRwSignal::new(worker));
-                    });
-                }
-            }
-        }
-        if !new.is_empty() {
-            self.members.update(|members| members.extend(new));
-        }
-    }
-
-    fn remove_all(self, gone: &[WorkerId]) {
-        if gone.is_empty() {
-            return;
-        }
-        self.members.update(|members| members.retain(|id| !gone.contains(id)));
-        self.cells.update_value(|cells| cells.retain(|id, _| !gone.contains(id)));
-    }
 }
 
 fn take_readings(worker: &mut WorkerView, update: ReadingsUpdate) {
@@ -321,7 +363,7 @@ mod tests {
     }
 
     fn names(fleet: Fleet) -> Vec<i64> {
-        fleet.members.get_untracked().into_iter().map(|id| id.0).collect()
+        fleet.known.members.get_untracked().into_iter().map(|id| id.0).collect()
     }
 
     #[test]
@@ -355,7 +397,7 @@ mod tests {
         in_owner(|| {
             let fleet = Fleet::default();
             fleet.show_snapshot(snapshot(vec![worker(1, "a")]));
-            let changes = fleet.changes.get_untracked();
+            let changes = fleet.known.changes.get_untracked();
             let readings = DeviceReadings { use_percent: Some(77.0), ..DeviceReadings::default() };
             fleet.apply(FleetUpdate {
                 sequence: 2,
@@ -374,7 +416,7 @@ mod tests {
             let uses: Vec<_> = worker.devices.unwrap().iter().map(|device| device.readings.use_percent).collect();
             assert_eq!(uses, [Some(77.0), Some(10.0)]);
             assert_eq!((worker.heartbeat_ms, worker.clock_offset_ms), (Some(1_900), Some(5)));
-            assert_eq!(fleet.changes.get_untracked(), changes);
+            assert_eq!(fleet.known.changes.get_untracked(), changes);
         });
     }
 

@@ -1,5 +1,6 @@
 //! What is wrong with the fleet, worst first, in as few lines as it takes. The banner shows it.
 
+use crate::i18n::reasons::is_loopback;
 use api::{Condition, ConditionKind, Reason, Severity, WorkerId, WorkerState, WorkerView};
 use serde::{Deserialize, Serialize};
 use std::mem::{Discriminant, discriminant};
@@ -66,6 +67,8 @@ pub struct TroubleLine {
     pub reason: Reason,
     /// What else is known about it: how the direct probe goes, when the heartbeat is lost.
     pub also: Option<Reason>,
+    /// How many more conditions of the worker have this cause, as one for each unhealthy device.
+    pub repeats: usize,
     /// Since when, in milliseconds since 1970 by the server's clock; the earliest, when there are more workers.
     pub since_ms: Option<i64>,
     /// Operating system, for commands; of the first worker.
@@ -162,13 +165,21 @@ fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
             severity: if behind_state { Severity::Error } else { condition.severity },
             reason: condition.reason.clone(),
             also: if condition.kind == ConditionKind::Heartbeat { probe(worker) } else { None },
+            repeats: 0,
             since_ms: condition.since_ms,
             os: worker.os.clone(),
             workers: vec![NamedWorker { id: worker.id, name: worker.name.clone() }],
             worker_count: 1,
         }
     };
-    causes(worker).map(line).collect()
+    let mut lines: Vec<TroubleLine> = Vec::new();
+    for condition in causes(worker) {
+        match lines.iter_mut().find(|known| discriminant(&known.reason) == discriminant(&condition.reason)) {
+            Some(known) => known.repeats += 1,
+            None => lines.push(line(condition)),
+        }
+    }
+    lines
 }
 
 fn probe(worker: &WorkerView) -> Option<Reason> {
@@ -179,10 +190,39 @@ fn probe(worker: &WorkerView) -> Option<Reason> {
         .map(|condition| condition.reason.clone())
 }
 
-type Cause = (WorkerState, Severity, Discriminant<Reason>, Option<Discriminant<Reason>>);
+/// What lines that are joined have in common.
+type Cause = (WorkerState, Severity, Reason, Option<Discriminant<Reason>>);
 
 fn cause(line: &TroubleLine) -> Cause {
-    (line.state, line.severity, discriminant(&line.reason), line.also.as_ref().map(discriminant))
+    (line.state, line.severity, without_worker(&line.reason), line.also.as_ref().map(discriminant))
+}
+
+/// A cause without what is a single worker's own: its address, its figures, its devices.
+fn without_worker(reason: &Reason) -> Reason {
+    // The end of a tunnel is mended in another place than a worker's own address.
+    let place = |url: &str| if is_loopback(url) { "127.0.0.1".to_owned() } else { String::new() };
+    match reason {
+        Reason::HeartbeatLost { timeout_s, .. } => Reason::HeartbeatLost { last_ms: None, timeout_s: *timeout_s },
+        Reason::DirectRefused { url } => Reason::DirectRefused { url: place(url) },
+        Reason::DirectTimedOut { url, timeout_s } => Reason::DirectTimedOut { url: place(url), timeout_s: *timeout_s },
+        Reason::DirectNotResolved { .. } => Reason::DirectNotResolved { url: String::new(), host: String::new() },
+        Reason::DirectNoRoute { .. } => Reason::DirectNoRoute { url: String::new() },
+        Reason::DirectClosed { .. } => Reason::DirectClosed { url: String::new() },
+        Reason::DirectWrongAnswer { .. } => Reason::DirectWrongAnswer { url: String::new(), status: None },
+        Reason::DirectWrongWorker { .. } => Reason::DirectWrongWorker { url: String::new(), name: String::new() },
+        Reason::ClockOffset { .. } => Reason::ClockOffset { offset_ms: 0, error_ms: 0 },
+        Reason::ClockOffsetZone { half_hours, .. } => {
+            Reason::ClockOffsetZone { offset_ms: 0, error_ms: 0, half_hours: *half_hours }
+        }
+        Reason::ToolFailed { tool, .. } => {
+            Reason::ToolFailed { tool: tool.clone(), exit_code: None, output: String::new() }
+        }
+        Reason::DeviceUnhealthy { .. } => {
+            Reason::DeviceUnhealthy { index: 0, name: String::new(), health: String::new() }
+        }
+        Reason::DevicesMissing { .. } => Reason::DevicesMissing { expected: 0, found: 0 },
+        other => other.clone(),
+    }
 }
 
 /// Joins the lines of a cause that has many.
@@ -289,6 +329,34 @@ mod tests {
             worker
         }));
         assert_eq!(of(&workers).errors.len(), 6);
+    }
+
+    #[test]
+    fn one_worker_with_many_unhealthy_devices_has_one_line() {
+        let mut worker = worker(1, "a");
+        worker.conditions = (0..8)
+            .map(|index| {
+                let reason = Reason::DeviceUnhealthy { index, name: "910B3".to_owned(), health: "Alarm".to_owned() };
+                condition(ConditionKind::Devices, Severity::Error, reason)
+            })
+            .collect();
+        let trouble = of(&[worker]);
+        assert_eq!((trouble.errors.len(), trouble.error_workers), (1, 1));
+        assert_eq!((trouble.errors[0].worker_count, trouble.errors[0].repeats), (1, 7));
+    }
+
+    #[test]
+    fn tunnels_and_plain_addresses_do_not_share_a_line() {
+        let refused = |id: i64, host: &str| {
+            let mut worker = worker(id, "a");
+            worker.state = WorkerState::Unreachable;
+            let reason = Reason::DirectRefused { url: format!("http://{host}:1015{id}/healthz") };
+            worker.conditions = vec![condition(ConditionKind::Direct, Severity::Error, reason)];
+            worker
+        };
+        let workers: Vec<WorkerView> =
+            (0..7).map(|id| refused(id, "127.0.0.1")).chain((0..7).map(|id| refused(id, "10.0.0.1"))).collect();
+        assert_eq!(of(&workers).errors.len(), 2);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct SettingsMessages {
     pub new_password: &'static str,
     /// Label.
     pub repeat_password: &'static str,
-    /// Under the new password: so many characters at least.
+    /// Under the new passwords: so many characters at least.
     pub password_rules: fn(u32) -> String,
     /// The button.
     pub change_password: &'static str,

@@ -180,7 +180,12 @@ impl Messages {
 
     /// A difference of clocks with its sign: `+0.02 s`, `-8 h`.
     pub fn clock_offset(&self, offset_ms: i64) -> String {
-        let sign = if offset_ms < 0 { '-' } else { '+' };
+        // What is written as zero has no sign.
+        let sign = match offset_ms {
+            ..-4 => "-",
+            -4..5 => "",
+            5.. => "+",
+        };
         format!("{sign}{}", self.clock_difference(offset_ms))
     }
 
@@ -203,6 +208,8 @@ mod tests {
     fn offsets_have_a_sign_and_fit_their_size() {
         for (offset_ms, en, zh) in [
             (20, "+0.02 s", "+0.02 秒"),
+            (-4, "0.00 s", "0.00 秒"),
+            (-5, "-0.01 s", "-0.01 秒"),
             (-1_500, "-1.50 s", "-1.50 秒"),
             (31_000, "+31 s", "+31 秒"),
             (187_000, "+3 min 7 s", "+3 分 7 秒"),

@@ -65,8 +65,8 @@ pub struct WorkerMessages {
     pub main_memory: &'static str,
     /// Host fact.
     pub swap: &'static str,
-    /// Host fact.
-    pub file_systems: &'static str,
+    /// Host fact: where it is mounted.
+    pub file_system: fn(&str) -> String,
     /// Host fact.
     pub operating_system: &'static str,
     /// Host fact.
@@ -138,10 +138,10 @@ pub const EN: WorkerMessages = WorkerMessages {
     driver: "Driver",
     hostname: "Host name",
     processors: "Processors",
-    processors_value: |count, percent| format!("{count}, {percent} % in use"),
+    processors_value: |count, percent| format!("{percent} % of {count}"),
     main_memory: "Memory",
     swap: "Swap",
-    file_systems: "File systems",
+    file_system: |mount_point| format!("Disk at {mount_point}"),
     operating_system: "Operating system",
     kernel: "Kernel",
     uptime: "Up for",
@@ -195,7 +195,7 @@ pub const ZH: WorkerMessages = WorkerMessages {
     processors_value: |count, percent| format!("{count} 个，使用率 {percent} %"),
     main_memory: "内存",
     swap: "交换区",
-    file_systems: "文件系统",
+    file_system: |mount_point| format!("磁盘 {mount_point}"),
     operating_system: "操作系统",
     kernel: "内核",
     uptime: "运行时间",

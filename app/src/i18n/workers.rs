@@ -65,6 +65,8 @@ pub struct WorkersMessages {
     pub banner_warnings: fn(usize) -> String,
     /// Banner: this many workers.
     pub worker_count: fn(usize) -> String,
+    /// Banner: this many more conditions of the worker have the same cause.
+    pub more_alike: fn(usize) -> String,
     /// Banner: this many lines more.
     pub more_lines: fn(usize) -> String,
     /// Banner: this many workers more than are named.
@@ -90,6 +92,8 @@ pub struct WorkersMessages {
     pub devices_awaited: &'static str,
     /// The readings are this old.
     pub stale: fn(&str) -> String,
+    /// The same beside the devices' names, where there is little room.
+    pub stale_short: fn(&str) -> String,
     /// So many more models.
     pub more_models: fn(usize) -> String,
     /// Alternative text of a row of bars: what it shows, value, values per device.
@@ -176,7 +180,7 @@ pub const EN: WorkersMessages = WorkersMessages {
     title: "Workers",
     filter_by_state: "Filter by state",
     all: "All",
-    trouble: "In trouble",
+    trouble: "Problems",
     sort: "Sort by",
     apply: "Apply",
     reverse: "Reverse the order",
@@ -214,6 +218,7 @@ pub const EN: WorkersMessages = WorkersMessages {
         if workers == 1 { "1 worker has warnings".to_owned() } else { format!("{workers} workers have warnings") }
     },
     worker_count: |workers| if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") },
+    more_alike: |conditions| format!("And {conditions} more like it."),
     more_lines: |lines| format!("Show {lines} more"),
     more_workers: |workers| format!("and {workers} more"),
     show_commands: "Show the commands",
@@ -225,7 +230,8 @@ pub const EN: WorkersMessages = WorkersMessages {
     no_reading: "no reading",
     no_devices: "No accelerators",
     devices_awaited: "Looking for devices…",
-    stale: |age| format!("readings {age} old"),
+    stale: |age| format!("No new readings: these are {age} old."),
+    stale_short: |age| format!("{age} old"),
     more_models: |models| if models == 1 { "and 1 more model".to_owned() } else { format!("and {models} more models") },
     bars_text: |what, value, devices| format!("{what}: {value}. {devices}"),
     device_value: |index, value| format!("device {index}: {value}"),
@@ -302,6 +308,7 @@ pub const ZH: WorkersMessages = WorkersMessages {
     },
     banner_warnings: |workers| format!("{workers} 个节点有警告"),
     worker_count: |workers| format!("{workers} 个节点"),
+    more_alike: |conditions| format!("另有 {conditions} 处同类问题。"),
     more_lines: |lines| format!("再显示 {lines} 条"),
     more_workers: |workers| format!("等，另有 {workers} 个"),
     show_commands: "显示命令",
@@ -313,7 +320,8 @@ pub const ZH: WorkersMessages = WorkersMessages {
     no_reading: "无读数",
     no_devices: "无加速设备",
     devices_awaited: "正在识别设备…",
-    stale: |age| format!("{age} 前的读数"),
+    stale: |age| format!("没有新读数，以下为 {age}前的读数。"),
+    stale_short: |age| format!("{age}前"),
     more_models: |models| format!("另有 {models} 种型号"),
     bars_text: |what, value, devices| format!("{what}：{value}。{devices}"),
     device_value: |index, value| format!("设备 {index}：{value}"),

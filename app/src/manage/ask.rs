@@ -1,5 +1,6 @@
 //! What the forms ask of the server.
 
+use crate::i18n::{Language, Messages};
 use crate::session::UiError;
 use api::WorkerId;
 use leptos::prelude::*;
@@ -8,13 +9,16 @@ use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
-use crate::{manage::labels, paths, session};
+use crate::{manage::labels, paths, plain_form, session};
 
-/// Why nothing was changed.
+/// What every form gets.
+pub type Answer = Result<ManageOutcome, ManageError>;
+
+/// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ManageError {
-    /// As with every server function.
-    Ui(UiError),
+pub enum ManageOutcome {
+    /// It is done.
+    Done,
     /// This line is no label.
     NoLabel(String),
     /// The typed name is not the worker's.
@@ -23,15 +27,27 @@ pub enum ManageError {
     NobodyAsks,
 }
 
-impl ManageError {
-    /// What to tell the user.
-    pub fn text(&self, messages: &crate::i18n::Messages) -> String {
-        match self {
-            Self::Ui(error) => error.text(messages),
-            Self::NoLabel(line) => (messages.workers.label_invalid)(line),
-            Self::NameDiffers => messages.workers.delete_name_differs.to_owned(),
-            Self::NobodyAsks => messages.workers.replace_over.to_owned(),
-        }
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ManageError {
+    /// As with every server function.
+    Ui(UiError),
+    /// The form must be filled in otherwise. Only a form that was sent without JavaScript gets this as an error: errors
+    /// travel back to its page in the address.
+    Refused(ManageOutcome),
+}
+
+/// What to tell the user about an answer; nothing when it is done.
+pub fn fault_text(answer: &Answer, messages: &Messages) -> Option<String> {
+    let outcome = match answer {
+        Err(ManageError::Ui(error)) => return Some(error.text(messages)),
+        Ok(outcome) | Err(ManageError::Refused(outcome)) => outcome,
+    };
+    match outcome {
+        ManageOutcome::Done => None,
+        ManageOutcome::NoLabel(line) => Some((messages.workers.label_invalid)(line)),
+        ManageOutcome::NameDiffers => Some(messages.workers.delete_name_differs.to_owned()),
+        ManageOutcome::NobodyAsks => Some(messages.workers.replace_over.to_owned()),
     }
 }
 
@@ -58,15 +74,21 @@ impl FromServerFnError for ManageError {
 
 impl std::fmt::Display for ManageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text(crate::i18n::Language::En.messages()))
+        f.write_str(&fault_text(&Err(self.clone()), Language::En.messages()).unwrap_or_default())
     }
 }
 
 impl std::error::Error for ManageError {}
 
+/// Refuses what the form says.
 #[cfg(feature = "ssr")]
-fn exists(found: bool) -> Result<(), ManageError> {
-    if found { Ok(()) } else { Err(UiError::NotFound.into()) }
+fn refuse(request: &http::request::Parts, outcome: ManageOutcome) -> Answer {
+    if plain_form::is_plain_form(request) { Err(ManageError::Refused(outcome)) } else { Ok(outcome) }
+}
+
+#[cfg(feature = "ssr")]
+fn exists(found: bool) -> Answer {
+    if found { Ok(ManageOutcome::Done) } else { Err(UiError::NotFound.into()) }
 }
 
 /// Replaces a worker's labels.
@@ -76,10 +98,12 @@ pub async fn set_labels(
     id: WorkerId,
     /// One a line, as `key=value`.
     labels: String,
-) -> Result<(), ManageError> {
+) -> Answer {
     let caller = session::authorised().await?;
-    let labels = labels::read(&labels).map_err(ManageError::NoLabel)?;
-    exists(caller.backend.set_labels(id, labels).await?)
+    match labels::read(&labels) {
+        Ok(labels) => exists(caller.backend.set_labels(id, labels).await?),
+        Err(line) => refuse(&caller.request, ManageOutcome::NoLabel(line)),
+    }
 }
 
 /// Puts a worker into or out of maintenance.
@@ -92,7 +116,7 @@ pub async fn set_maintenance(
     /// Why; may be empty.
     #[server(default)]
     remark: String,
-) -> Result<(), ManageError> {
+) -> Answer {
     let caller = session::authorised().await?;
     let remark = Some(remark.trim().to_owned()).filter(|remark| enabled && !remark.is_empty());
     exists(caller.backend.set_maintenance(id, enabled, remark).await?)
@@ -105,15 +129,15 @@ pub async fn delete_worker(
     id: WorkerId,
     /// What was typed.
     typed_name: String,
-) -> Result<(), ManageError> {
+) -> Answer {
     let caller = session::authorised().await?;
     let (worker, _, _) = caller.backend.worker(id).await.ok_or(UiError::NotFound)?;
     if worker.name != typed_name.trim() {
-        return Err(ManageError::NameDiffers);
+        return refuse(&caller.request, ManageOutcome::NameDiffers);
     }
-    exists(caller.backend.delete_worker(id).await?)?;
+    let done = exists(caller.backend.delete_worker(id).await?)?;
     leptos_axum::redirect(paths::WORKERS);
-    Ok(())
+    Ok(done)
 }
 
 /// Lets the host that asks for it take a worker's place.
@@ -121,7 +145,10 @@ pub async fn delete_worker(
 pub async fn allow_replacement(
     /// The worker.
     id: WorkerId,
-) -> Result<(), ManageError> {
+) -> Answer {
     let caller = session::authorised().await?;
-    if caller.backend.allow_replacement(id).await? { Ok(()) } else { Err(ManageError::NobodyAsks) }
+    if caller.backend.allow_replacement(id).await? {
+        return Ok(ManageOutcome::Done);
+    }
+    refuse(&caller.request, ManageOutcome::NobodyAsks)
 }

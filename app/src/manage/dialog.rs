@@ -13,7 +13,7 @@ pub fn ManageDialog(
 ) -> impl IntoView {
     let fleet = use_fleet();
     let element = NodeRef::<html::Dialog>::new();
-    let over = Callback::new(move |()| manage.dialog.set(None));
+    let over = Callback::new(move |()| manage.close_dialog());
     Effect::new(move |_| {
         let Some(dialog) = element.get() else { return };
         if manage.dialog.read().is_none() {

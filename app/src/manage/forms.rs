@@ -1,6 +1,6 @@
 //! The forms. Each is whole in itself: in a dialog, or on the worker's page where there is no JavaScript.
 
-use super::ask::{AllowReplacement, DeleteWorker, ManageError, SetLabels, SetMaintenance};
+use super::ask::{AllowReplacement, DeleteWorker, ManageError, ManageOutcome, SetLabels, SetMaintenance, fault_text};
 use super::labels;
 use crate::fleet::store::WorkerCell;
 use crate::i18n::use_text;
@@ -14,10 +14,10 @@ type Done = Option<Callback<()>>;
 /// Calls back once the server has done it.
 fn when_done<S>(action: ServerAction<S>, done: Done)
 where
-    S: ServerFn<Output = (), Error = ManageError> + Clone + Send + Sync + 'static,
+    S: ServerFn<Output = ManageOutcome, Error = ManageError> + Clone + Send + Sync + 'static,
 {
     Effect::new(move |_| {
-        if let (Some(Ok(())), Some(done)) = (action.value().get(), done) {
+        if let (Some(Ok(ManageOutcome::Done)), Some(done)) = (action.value().get(), done) {
             done.run(());
         }
     });
@@ -26,16 +26,12 @@ where
 #[component]
 fn Answer<S>(action: ServerAction<S>) -> impl IntoView
 where
-    S: ServerFn<Output = (), Error = ManageError> + Clone + Send + Sync + 'static,
+    S: ServerFn<Output = ManageOutcome, Error = ManageError> + Clone + Send + Sync + 'static,
 {
     let text = use_text();
-    let error = move || action.value().get().and_then(Result::err);
-    view! {
-        <div role="alert">
-            {move || error().map(|error| view! { <p class="note error">{move || error.text(text.get())}</p> })}
-        </div>
-    }
-    .into_any()
+    let fault = move || action.value().with(|answer| fault_text(answer.as_ref()?, text.get()));
+    view! { <div role="alert">{move || fault().map(|fault| view! { <p class="note error">{fault}</p> })}</div> }
+        .into_any()
 }
 
 #[component]
@@ -86,7 +82,7 @@ pub fn LabelsForm(
             <input type="hidden" name="id" value=id_of(&worker)/>
             <label class="field">
                 <span class="field-label">{text.of(|m| m.workers.labels_label)}</span>
-                <textarea class="input mono" name="labels" rows="6" spellcheck="false" autofocus>{lines}</textarea>
+                <textarea class="input mono" name="labels" rows="6" spellcheck="false" autofocus=over.is_some()>{lines}</textarea>
                 <span class="field-hint">{text.of(|m| m.workers.labels_hint)}</span>
             </label>
             <Answer action/>

@@ -1,6 +1,6 @@
 //! The one menu of a page, opened beside the button that was pressed.
 
-use super::{Manage, OpenMenu, Task};
+use super::{Manage, OpenMenu, Task, press_by_space};
 use crate::browser;
 use crate::copy::CopyButton;
 use crate::fleet::store::WorkerCell;
@@ -26,20 +26,22 @@ pub fn MenuButton(
 ) -> impl IntoView {
     let text = use_text();
     let manage = use_context::<Manage>();
+    let is_open = move || manage.is_some_and(|manage| manage.menu.get().is_some_and(|menu| menu.worker == id));
     let open = move |event: ev::MouseEvent| {
         let Some(manage) = manage else { return };
         event.prevent_default();
-        let is_open = manage.menu.with_untracked(|menu| menu.is_some_and(|menu| menu.worker == id));
-        manage.menu.set(if is_open { None } else { menu_beside(&event, id) });
+        manage.menu.set(if untrack(is_open) { None } else { menu_beside(&event, id) });
     };
     view! {
         <a
             class="menu-button"
             href=format!("{}#manage", paths::worker(id))
             role="button"
-            aria-haspopup="menu"
+            data-menu-of=id.to_string()
+            aria-expanded=move || is_open().to_string()
             aria-label=move || (text.get().workers.menu_of)(&name.read())
             on:click=open
+            on:keydown=|event| press_by_space(&event)
         >
             {Icon::More.view()}
         </a>
@@ -132,7 +134,8 @@ fn move_focus(event: &ev::KeyboardEvent, manage: Manage) {
         "ArrowDown" => 1,
         "ArrowUp" => -1,
         "Escape" | "Tab" => {
-            manage.menu.set(None);
+            event.prevent_default();
+            manage.close_menu();
             return;
         }
         _ => return,

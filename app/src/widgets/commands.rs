@@ -1,23 +1,35 @@
-//! Commands to copy, folded away.
+//! What to do next, and the commands for it, folded away.
 
 use crate::copy::CopyButton;
 use crate::i18n::use_text;
 use leptos::prelude::*;
 
-/// Commands, one a line, behind a line that unfolds them; nothing when there are none.
+/// What to do next, and commands for it behind a line that unfolds them; nothing when there is nothing to do.
 #[component]
-pub fn Commands(
-    /// The lines.
+pub fn NextStep(
+    /// What to do.
+    #[prop(into)]
+    next_step: Signal<String>,
+    /// Commands, one a line.
     #[prop(into)]
     lines: Signal<Vec<String>>,
 ) -> impl IntoView {
     let text = use_text();
     let all = Signal::derive(move || lines.read().join("\n"));
     let label = Signal::derive(move || text.get().workers.copy_commands.to_owned());
+    let has_commands = Memo::new(move |_| !lines.read().is_empty());
+    let has_step = Memo::new(move |_| !next_step.read().is_empty());
     view! {
-        <Show when=move || !lines.read().is_empty()>
+        <Show when=move || has_step.get() && !has_commands.get()>
+            <p class="next-step">{next_step}</p>
+        </Show>
+        <Show when=move || has_commands.get()>
             <details class="commands">
-                <summary>{text.of(|m| m.workers.show_commands)}</summary>
+                <summary>
+                    <span class="next-step">{next_step}</span>
+                    " "
+                    <span class="unfold">{text.of(|m| m.workers.show_commands)}</span>
+                </summary>
                 <div class="commands-body">
                     <pre><code>{all}</code></pre>
                     <CopyButton text=all label/>

@@ -6,6 +6,6 @@ pub mod state;
 pub mod time;
 
 pub use bars::{DeviceBars, Meter, Metric};
-pub use commands::Commands;
+pub use commands::NextStep;
 pub use state::{SeverityIcon, StateBadge};
 pub use time::{Moment, use_zone};

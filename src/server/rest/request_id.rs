@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::time::Instant;
 use tracing::Instrument;
@@ -81,6 +81,8 @@ fn with_body(response: Response, body: ErrorBody) -> Response {
     let (_, fresh) = Json(body).into_response().into_parts();
     head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     head.headers.remove(CONTENT_LENGTH);
+    // the body that this one replaces may have been compressed on its way here
+    head.headers.remove(CONTENT_ENCODING);
     Response::from_parts(head, fresh)
 }
 
@@ -93,4 +95,27 @@ pub async fn not_found() -> ApiError {
 pub async fn method_not_allowed() -> ApiError {
     let message = "this path does not take this method";
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, error_reason::BAD_REQUEST, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::middleware::from_fn;
+    use http::header::ACCEPT_ENCODING;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+    use tower_http::compression::CompressionLayer;
+
+    #[tokio::test]
+    async fn an_error_is_readable_for_a_caller_that_takes_compressed_answers() {
+        let router = Router::new().fallback(not_found).layer(CompressionLayer::new()).layer(from_fn(assign));
+        let request =
+            Request::builder().uri("/v1/nothing").header(ACCEPT_ENCODING, "br").body(axum::body::Body::empty());
+        let response = router.oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(response.headers().get(CONTENT_ENCODING), None);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let error: ErrorBody = serde_json::from_slice(&body).unwrap();
+        assert_eq!(error.reason, error_reason::NOT_FOUND);
+    }
 }

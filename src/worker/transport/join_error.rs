@@ -142,7 +142,9 @@ pub enum JoinError {
     },
 
     /// There is nothing to join with.
-    #[error("no join token: give it with --token or GPUSTACK_TOKEN; on the server's host `gpustack token` prints it")]
+    #[error(
+        "no join token, and no credential of an earlier run: give the token with --token or GPUSTACK_TOKEN; `gpustack token` on the server's host prints it"
+    )]
     NoToken,
     /// The join token is not the server's.
     #[error(
@@ -161,21 +163,19 @@ pub enum JoinError {
         address: String,
     },
     /// A live worker has the name.
-    #[error("the worker name is taken: {message}")]
+    #[error("the server refuses this worker: {message}")]
     NameTaken {
         /// The server's sentence.
         message: String,
     },
     /// A worker that is gone has the name.
-    #[error("the worker name belongs to a worker that is gone; allow the replacement in the server's UI: {message}")]
+    #[error("the server refuses this worker until its name is free: {message}")]
     ReplacementNeeded {
         /// The server's sentence.
         message: String,
     },
     /// A live worker on another host has this identity.
-    #[error(
-        "another host that is alive uses this worker's identity, so one data directory is a copy; stop one, remove worker_uuid and worker_credential from its data directory and start it again: {message}"
-    )]
+    #[error("the server refuses this worker: {message}")]
     IdentityDuplicated {
         /// The server's sentence.
         message: String,

@@ -161,7 +161,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         | Reason::ClockInSync { .. }
         | Reason::DevicesWorking { .. }
         | Reason::DevicesNone {} => String::new(),
-        Reason::HeartbeatLost { .. } => lost_heartbeat(context.also),
+        Reason::HeartbeatLost { .. } => lost_heartbeat(context.also).to_owned(),
         Reason::HeartbeatAwaited { .. } => "Nothing to do: it is judged after that time.".to_owned(),
         Reason::DirectNotProbed { .. } => "Nothing to do: the first probe follows within seconds.".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {
@@ -240,25 +240,23 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
     }
 }
 
-fn lost_heartbeat(also: Option<&Reason>) -> String {
+fn lost_heartbeat(also: Option<&Reason>) -> &'static str {
     match also {
-        Some(Reason::DirectAnswered { url, .. }) => {
-            format!(
-                "The worker still answers at {url}: only its own way to the server is cut. Check the server's tunnel on its host."
-            )
+        Some(Reason::DirectAnswered { .. }) => {
+            "The worker still answers the server's probe: only its own way to the server is cut. Check the tunnel to the server on its host."
         }
-        Some(Reason::DirectRefused { url }) => {
-            format!("{url} refuses connections too: the worker is not running, or its tunnel is down.")
+        Some(Reason::DirectRefused { .. }) => {
+            "Its address refuses connections too: the worker is not running, or its tunnel is down."
         }
-        Some(Reason::DirectTimedOut { url, .. }) => {
-            format!("{url} does not answer either: the host is down, or the network to it is cut.")
+        Some(Reason::DirectTimedOut { .. }) => {
+            "Its address does not answer either: the host is down, or the network to it is cut."
         }
-        Some(Reason::DirectClosed { url }) => {
-            format!("{url} closes without an answer: the tunnel stands, but the worker behind it is not running.")
+        Some(Reason::DirectClosed { .. }) => {
+            "Its address closes without an answer: the tunnel stands, but the worker behind it is not running."
         }
-        Some(Reason::DirectWrongWorker { name, .. }) => {
-            format!("Its address is answered by {name}: two tunnels end on one port. Check both.")
+        Some(Reason::DirectWrongWorker { .. }) => {
+            "Another worker answers at its address: two tunnels end on one port. Check both."
         }
-        _ => "Check that the worker runs and that it reaches the server.".to_owned(),
+        _ => "Check that the worker runs and that it reaches the server.",
     }
 }

@@ -60,7 +60,7 @@ fn hours(half_hours: i32) -> String {
 }
 
 /// Whether a URL's host is this machine itself, which for a worker's address means the end of a tunnel.
-fn is_loopback(url: &str) -> bool {
+pub fn is_loopback(url: &str) -> bool {
     let host = commands::host_and_port(url).0;
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
@@ -211,7 +211,7 @@ pub(crate) mod tests {
         let text = reason_text(&reason, Language::En, &context("", None));
         assert_eq!(text.what, "No heartbeat for 3 min 7 s (last 11:58:26 UTC).");
         let text = reason_text(&reason, Language::Zh, &context("", None));
-        assert_eq!(text.what, "已有 3 分 7 秒 未收到心跳（最近一次 11:58:26 UTC）。");
+        assert_eq!(text.what, "已有 3 分 7 秒未收到心跳（最近一次 11:58:26 UTC）。");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
     match reason {
         Reason::HeartbeatReceived {} => "心跳正常。".to_owned(),
         Reason::HeartbeatLost { last_ms: Some(last_ms), .. } => {
-            format!("已有 {} 未收到心跳（最近一次 {}）。", span(context.span_since(*last_ms)), context.time(*last_ms))
+            format!("已有 {}未收到心跳（最近一次 {}）。", span(context.span_since(*last_ms)), context.time(*last_ms))
         }
         Reason::HeartbeatLost { last_ms: None, timeout_s } => {
             format!("服务端启动后一直未收到心跳，期限为 {timeout_s} 秒。")
@@ -142,7 +142,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         | Reason::ClockInSync { .. }
         | Reason::DevicesWorking { .. }
         | Reason::DevicesNone {} => String::new(),
-        Reason::HeartbeatLost { .. } => lost_heartbeat(context.also),
+        Reason::HeartbeatLost { .. } => lost_heartbeat(context.also).to_owned(),
         Reason::HeartbeatAwaited { .. } => "无需操作：到时再判断其状态。".to_owned(),
         Reason::DirectNotProbed { .. } => "无需操作：几秒内会进行首次探测。".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {
@@ -205,17 +205,15 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
     }
 }
 
-fn lost_heartbeat(also: Option<&Reason>) -> String {
+fn lost_heartbeat(also: Option<&Reason>) -> &'static str {
     match also {
-        Some(Reason::DirectAnswered { url, .. }) => {
-            format!("{url} 仍有应答：只是该节点到服务端的通路中断，请检查其主机上通往服务端的隧道。")
+        Some(Reason::DirectAnswered { .. }) => {
+            "该节点仍能应答服务端的探测，只是它到服务端的通路中断：请检查其主机上通往服务端的隧道。"
         }
-        Some(Reason::DirectRefused { url }) => format!("{url} 也拒绝连接：工作节点未运行，或其隧道已断开。"),
-        Some(Reason::DirectTimedOut { url, .. }) => format!("{url} 也没有应答：主机已下线，或网络中断。"),
-        Some(Reason::DirectClosed { url }) => format!("{url} 未应答即关闭：隧道仍在，但其后的工作节点未运行。"),
-        Some(Reason::DirectWrongWorker { name, .. }) => {
-            format!("其地址的应答来自 {name}：两条隧道占用了同一端口，请检查两者。")
-        }
-        _ => "请检查工作节点是否在运行，以及能否访问服务端。".to_owned(),
+        Some(Reason::DirectRefused { .. }) => "其地址也拒绝连接：工作节点未运行，或其隧道已断开。",
+        Some(Reason::DirectTimedOut { .. }) => "其地址也没有应答：主机已下线，或网络中断。",
+        Some(Reason::DirectClosed { .. }) => "其地址未应答即关闭：隧道仍在，但其后的工作节点未运行。",
+        Some(Reason::DirectWrongWorker { .. }) => "其地址的应答来自另一节点：两条隧道占用了同一端口，请检查两者。",
+        _ => "请检查工作节点是否在运行，以及能否访问服务端。",
     }
 }

@@ -29,7 +29,7 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
         (part(|tunnels| Some(tunnels.commands.bastion_to_server.clone())), "join-tunnel-4", |m| m.bastion_to_server),
     ];
     let forward = move |(command, id, caption): (Memo<String>, &'static str, Pick)| {
-        view! { <li><CommandBlock id command>{move || caption(&text.get().add_worker)}</CommandBlock></li> }
+        view! { <li class="join-forward"><CommandBlock id command>{move || caption(&text.get().add_worker)}</CommandBlock></li> }
     };
     view! {
         <section class="join-part">

@@ -246,7 +246,7 @@ impl JoinForm {
 
     fn host_plan(&self, defaults: &Defaults, faults: &mut Faults) -> Option<HostPlan> {
         let route = self.route(defaults, faults);
-        let worker_name = self.worker_name(faults);
+        let worker_name = faults.keep(Field::Name, self.worker_name());
         let worker_port = self.worker_port(defaults, faults);
         let device_count = self.device_count(faults);
         let image = self.image(defaults, faults);
@@ -307,11 +307,11 @@ impl JoinForm {
         }
     }
 
-    fn worker_name(&self, faults: &mut Faults) -> Option<Option<Argument>> {
+    fn worker_name(&self) -> Result<Option<Argument>, Fault> {
         match Argument::parse(self.text(Field::Name)) {
-            Ok(name) => Some(Some(name)),
-            Err(ArgumentError::Empty) => Some(None),
-            Err(ArgumentError::ControlCharacter) => faults.keep(Field::Name, Err(Fault::ControlCharacter)),
+            Ok(name) => Ok(Some(name)),
+            Err(ArgumentError::Empty) => Ok(None),
+            Err(ArgumentError::ControlCharacter) => Err(Fault::ControlCharacter),
         }
     }
 

@@ -4,7 +4,7 @@ use super::password_answer::{self, PasswordAnswer};
 use crate::browser;
 use crate::i18n::settings::SettingsMessages;
 use crate::i18n::use_text;
-use crate::model::{PASSWORD_MIN_CHARACTERS, PasswordOutcome};
+use crate::model::{PASSWORD_MIN_CHARACTERS, PasswordOutcome, Session};
 use crate::paths;
 use crate::session::{UiError, current_session};
 use leptos::form::ActionForm;
@@ -87,65 +87,26 @@ pub fn PasswordForm() -> impl IntoView {
     view! {
         <ActionForm action attr:class="password-form">
             <Suspense>
-                {move || Suspend::new(async move {
-                    session.await.ok().map(|session| view! {
-                        {session.require_password_change.then(|| view! {
-                            <p class="note warning">{text.of(|m| m.settings.password_forced)}</p>
-                        })}
-                        // tells a password manager whose password it is
-                        <input
-                            class="visually-hidden"
-                            name="username"
-                            autocomplete="username"
-                            value=session.username
-                            readonly
-                            tabindex="-1"
-                            aria-hidden="true"
-                        />
-                    })
-                })}
+                {move || Suspend::new(async move { session.await.ok().map(|session| view! { <PasswordOwner session/> }) })}
             </Suspense>
-            <div class="field">
-                <label for="password-current">{text.of(|m| m.settings.current_password)}</label>
-                <input
-                    class="input"
-                    id="password-current"
-                    name="current"
-                    type="password"
-                    autocomplete="current-password"
-                    required
-                    node_ref=current
-                />
-            </div>
-            <div class="field">
-                <label for="password-new">{text.of(|m| m.settings.new_password)}</label>
-                <input
-                    class="input"
-                    id="password-new"
-                    name="new"
-                    type="password"
-                    autocomplete="new-password"
-                    minlength=PASSWORD_MIN_CHARACTERS.to_string()
-                    required
-                    aria-describedby="password-rules password-answer"
-                    node_ref=new
-                />
-                <p class="field-hint" id="password-rules">
-                    {move || (text.get().settings.password_rules)(PASSWORD_MIN_CHARACTERS)}
-                </p>
-            </div>
-            <div class="field">
-                <label for="password-repeated">{text.of(|m| m.settings.repeat_password)}</label>
-                <input
-                    class="input"
-                    id="password-repeated"
-                    name="repeated"
-                    type="password"
-                    autocomplete="new-password"
-                    required
-                    node_ref=repeated
-                />
-            </div>
+            <PasswordField
+                id="password-current"
+                name="current"
+                autocomplete="current-password"
+                label=|m| m.current_password
+                node_ref=current
+            />
+            <PasswordField id="password-new" name="new" autocomplete="new-password" label=|m| m.new_password node_ref=new/>
+            <PasswordField
+                id="password-repeated"
+                name="repeated"
+                autocomplete="new-password"
+                label=|m| m.repeat_password
+                node_ref=repeated
+            />
+            <p class="password-rules muted" id="password-rules">
+                {move || (text.get().settings.password_rules)(PASSWORD_MIN_CHARACTERS)}
+            </p>
             <div id="password-answer" role="status">
                 {move || answer_text().map(|answer| view! {
                     <p class="note" class:error=move || !is_changed() class:success=is_changed>{answer}</p>
@@ -159,6 +120,56 @@ pub fn PasswordForm() -> impl IntoView {
             </button>
         </ActionForm>
     }
+}
+
+/// Whose password it is: for a password manager, and a word for a user who was led here.
+#[component]
+fn PasswordOwner(session: Session) -> impl IntoView {
+    let text = use_text();
+    view! {
+        {session.require_password_change.then(|| view! {
+            <p class="note warning">{text.of(|m| m.settings.password_forced)}</p>
+        })}
+        <input
+            class="visually-hidden"
+            name="username"
+            autocomplete="username"
+            value=session.username
+            readonly
+            tabindex="-1"
+            aria-hidden="true"
+        />
+    }
+    .into_any()
+}
+
+#[component]
+fn PasswordField(
+    id: &'static str,
+    name: &'static str,
+    autocomplete: &'static str,
+    label: fn(&'static SettingsMessages) -> &'static str,
+    node_ref: NodeRef<html::Input>,
+) -> impl IntoView {
+    let text = use_text();
+    let is_new = autocomplete == "new-password";
+    view! {
+        <div class="field">
+            <label for=id>{move || label(&text.get().settings)}</label>
+            <input
+                class="input"
+                id=id
+                name=name
+                type="password"
+                autocomplete=autocomplete
+                minlength=is_new.then(|| PASSWORD_MIN_CHARACTERS.to_string())
+                aria-describedby=is_new.then_some("password-rules")
+                required
+                node_ref=node_ref
+            />
+        </div>
+    }
+    .into_any()
 }
 
 fn answer_text(answer: &PasswordAnswer, messages: &SettingsMessages) -> String {

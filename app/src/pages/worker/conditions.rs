@@ -4,7 +4,7 @@ use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
 use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
-use crate::widgets::{Commands, SeverityIcon, use_zone};
+use crate::widgets::{NextStep, SeverityIcon, use_zone};
 use api::{Condition, ConditionKind, Reason, Severity};
 use leptos::prelude::*;
 use std::mem::{Discriminant, discriminant};
@@ -92,11 +92,7 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
             <strong class="condition-kind">{move || text.get().condition_word(key.0)}</strong>
             <div class="condition-text">
                 <p>{word(|words| words.what.clone())}</p>
-                {move || {
-                    let next_step = word(|words| words.next_step.clone())();
-                    (!next_step.is_empty()).then(|| view! { <p class="muted">{next_step}</p> })
-                }}
-                <Commands lines=commands/>
+                <NextStep next_step=Signal::derive(word(|words| words.next_step.clone())) lines=commands/>
             </div>
             <span class="condition-since muted">{since}</span>
         </li>

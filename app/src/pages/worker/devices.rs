@@ -9,6 +9,9 @@ use crate::widgets::Meter;
 use api::{DeviceHealth, DeviceView, GpuDevice, WorkerStatus, WorkerView};
 use leptos::prelude::*;
 
+/// Stands for a figure that is not known.
+const UNKNOWN: &str = "–";
+
 /// A row for each chip, grouped by card.
 #[component]
 pub fn Devices(
@@ -126,7 +129,9 @@ fn Card(worker: WorkerCell, card: CardPlaces, status: Memo<WorkerStatus>) -> imp
 fn Chip(worker: WorkerCell, place: usize, status: Memo<WorkerStatus>) -> impl IntoView {
     let text = use_text();
     let chip = Memo::new(move |_| worker.with(|worker| ChipFacts::of(worker, place)));
-    let fact = move |pick: fn(&ChipFacts) -> Option<String>| move || chip.read().as_ref().and_then(pick);
+    let fact = move |pick: fn(&ChipFacts) -> Option<String>| {
+        move || chip.read().as_ref().and_then(pick).unwrap_or_else(|| UNKNOWN.to_owned())
+    };
     let percent =
         move |pick: fn(&ChipFacts) -> Option<f64>| Signal::derive(move || chip.read().as_ref().and_then(pick));
     let index = move || chip.read().as_ref().map(|chip| chip.device.index);
@@ -179,7 +184,7 @@ impl ChipFacts {
     fn of(worker: &WorkerView, place: usize) -> Option<Self> {
         let device = worker.devices.as_ref()?.get(place)?.clone();
         let readings = if readings_are_current(worker) { device.readings } else { api::DeviceReadings::default() };
-        let used = readings.memory_used_bytes.map_or_else(|| "–".to_owned(), format::gib);
+        let used = readings.memory_used_bytes.map_or_else(|| UNKNOWN.to_owned(), format::gib);
         Some(Self {
             use_percent: readings.use_percent,
             memory_percent: memory_percent(&DeviceView { readings, ..device.clone() }),

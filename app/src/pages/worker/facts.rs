@@ -6,26 +6,26 @@ use crate::format::{self, Span, Zone};
 use crate::i18n::{Messages, use_text};
 use crate::pages::workers::Heartbeat;
 use crate::widgets::{Meter, use_zone};
-use api::{ConditionKind, Reason, WorkerStatus, WorkerView};
+use api::{ConditionKind, KernelInfo, Reason, WorkerStatus, WorkerView};
 use leptos::prelude::*;
 
 /// A fact: name, value, and how full something is.
 #[derive(Clone, Debug, PartialEq)]
 struct Fact {
-    name: &'static str,
+    name: String,
     value: String,
     percent: Option<f64>,
 }
 
 impl Fact {
-    fn new(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), percent: None }
+    fn new(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), value: value.into(), percent: None }
     }
 
-    fn used(name: &'static str, used: u64, total: u64, messages: &Messages) -> Self {
+    fn used(name: &str, used: u64, total: u64, messages: &Messages) -> Self {
         let value = (messages.worker.used_of_total)(&format::gib(used), &format::gib(total));
         let percent = (total > 0).then(|| used as f64 / total as f64 * 100.0);
-        Self { name, value, percent }
+        Self { name: name.to_owned(), value, percent }
     }
 
     fn view(self) -> impl IntoView {
@@ -69,7 +69,7 @@ fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Mes
     let os = status.os.as_ref().map(|os| join(&[&os.name, &os.version])).filter(|os| !os.is_empty());
     facts.push(Fact::new(words.operating_system, os.unwrap_or_else(|| worker.os.clone())));
     if let Some(kernel) = &status.kernel {
-        facts.push(Fact::new(words.kernel, join(&[&kernel.release, &kernel.architecture])));
+        facts.push(Fact::new(words.kernel, kernel_name(kernel)));
     }
     if let Some(uptime_ms) = status.uptime.as_ref().and_then(|uptime| uptime.uptime) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a negative time becomes zero")]
@@ -78,7 +78,7 @@ fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Mes
     }
     if let Some((count, percent)) = worker.host.cpu_count.zip(worker.host.cpu_percent) {
         let value = (words.processors_value)(&count.to_string(), &format::percent(percent));
-        facts.push(Fact { name: words.processors, value, percent: Some(percent) });
+        facts.push(Fact { percent: Some(percent), ..Fact::new(words.processors, value) });
     } else if let Some(count) = worker.host.cpu_count {
         facts.push(Fact::new(words.processors, count.to_string()));
     }
@@ -90,18 +90,23 @@ fn host_facts(worker: &WorkerView, status: &WorkerStatus, messages: &'static Mes
     {
         facts.push(Fact::used(words.swap, used, total, messages));
     }
-    for (place, file_system) in status.filesystem.iter().flatten().enumerate() {
+    for file_system in status.filesystem.iter().flatten() {
         if let Some((used, total)) = file_system.used.zip(file_system.total) {
-            let name = if place == 0 { words.file_systems } else { "" };
-            let mut fact = Fact::used(name, used, total, messages);
-            fact.value = format!("{}  {}", file_system.mount_point, fact.value);
-            facts.push(fact);
+            facts.push(Fact::used(&(words.file_system)(&file_system.mount_point), used, total, messages));
         }
     }
     facts.push(Fact::new(words.version, worker.version.clone().unwrap_or_else(|| words.version_unknown.to_owned())));
     facts.push(Fact::new(words.worker_id, worker.uuid.to_string()));
     facts.push(Fact::new(words.joined, format::full_time(worker.joined_ms, zone)));
     facts
+}
+
+/// The release, which names the architecture on some systems and not on others.
+fn kernel_name(kernel: &KernelInfo) -> String {
+    if kernel.release.ends_with(&kernel.architecture) {
+        return kernel.release.clone();
+    }
+    join(&[&kernel.release, &kernel.architecture])
 }
 
 fn join(parts: &[&str]) -> String {

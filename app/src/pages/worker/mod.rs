@@ -12,7 +12,9 @@ use crate::fleet::use_fleet;
 use crate::frame::PageTitle;
 use crate::i18n::use_text;
 use crate::icon::Icon;
-use crate::manage::{DeleteForm, LabelsForm, MaintenanceForm, Manage, ManageDialog, ReplaceForm, Task, asking_host};
+use crate::manage::{
+    DeleteForm, LabelsForm, MaintenanceForm, Manage, ManageDialog, ReplaceForm, Task, asking_host, press_by_space,
+};
 use crate::pages::not_found::answer_not_found;
 use crate::pages::workers::{Failure, Labels};
 use crate::paths;
@@ -102,8 +104,10 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
             <Conditions worker=worker.clone()/>
             <Devices worker=worker.clone() status/>
             <HostFacts worker=worker.clone() status/>
-            <Reach worker=worker.clone()/>
-            <Events events/>
+            <div class="worker-side">
+                <Reach worker=worker.clone()/>
+                <Events events/>
+            </div>
             <section class="panel section manage without-script" id="manage">
                 <LabelsForm worker=worker.clone()/>
                 <MaintenanceForm worker=worker.clone()/>
@@ -174,12 +178,12 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
                 <StateBadge state/>
                 <Actions worker=worker.clone() state asked_by/>
             </div>
-            <p class="worker-place">
+            <div class="worker-place">
                 <span class="mono">{address}</span>
                 <CopyButton text=address compact=true label=Signal::derive(move || text.get().workers.copy_address.to_owned())/>
                 <span>{move || place.get().1}</span>
                 <Labels worker/>
-            </p>
+            </div>
             {move || is_gone.get().then(|| view! { <p class="note warning">{text.of(|m| m.frame.no_such_thing)}</p> })}
         </div>
     }
@@ -214,11 +218,11 @@ fn Actions(worker: WorkerCell, state: Memo<WorkerState>, asked_by: Memo<Option<S
     view! {
         <div class="worker-actions">
             {move || asked_by.read().is_some().then(|| view! {
-                <a class="button primary" role="button" href="#manage" on:click=open(Task::Replace)>{text.of(|m| m.workers.replace)}</a>
+                <a class="button primary" role="button" href="#manage" on:click=open(Task::Replace) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.replace)}</a>
             })}
-            <a class="button" role="button" href="#manage" on:click=open(Task::Labels)>{text.of(|m| m.workers.edit_labels)}</a>
-            <a class="button" role="button" href="#manage" on:click=open(Task::Maintenance)>{maintenance_word}</a>
-            <a class="button danger" role="button" href="#manage" on:click=open(Task::Delete)>{text.of(|m| m.workers.delete)}</a>
+            <a class="button" role="button" href="#manage" on:click=open(Task::Labels) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.edit_labels)}</a>
+            <a class="button" role="button" href="#manage" on:click=open(Task::Maintenance) on:keydown=|event| press_by_space(&event)>{maintenance_word}</a>
+            <a class="button danger" role="button" href="#manage" on:click=open(Task::Delete) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.delete)}</a>
         </div>
     }
     .into_any()

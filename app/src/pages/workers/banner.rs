@@ -2,17 +2,17 @@
 
 use crate::fleet::trouble::{NamedWorker, Trouble, TroubleLine};
 use crate::fleet::use_fleet;
-use crate::format;
-use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
+use crate::format::{self, Zone};
+use crate::i18n::{Language, ReasonContext, ReasonText, reason_text, use_text};
 use crate::icon::Icon;
 use crate::paths;
-use crate::widgets::{Commands, use_zone};
+use crate::widgets::{NextStep, use_zone};
 use api::{Reason, Severity, WorkerId};
 use leptos::prelude::*;
 use std::mem::{Discriminant, discriminant};
 
 /// More lines than these are folded away.
-const MAX_LINES: usize = 5;
+const MAX_LINES: usize = 3;
 /// A line that many workers share names this many before it is unfolded.
 const MAX_NAMES: usize = 4;
 
@@ -21,14 +21,12 @@ const MAX_NAMES: usize = 4;
 pub fn Banner() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    let trouble = Memo::new(move |_| fleet.trouble());
+    let trouble = fleet.trouble();
     let has_errors = Memo::new(move |_| !trouble.read().errors.is_empty());
     let has_warnings = Memo::new(move |_| !trouble.read().warnings.is_empty());
-    let headline = move || {
-        trouble.with(|trouble| {
-            (text.get().workers.banner_errors)(trouble.lost_workers, trouble.error_workers - trouble.lost_workers)
-        })
-    };
+    let counted = move || trouble.with(|trouble| (trouble.lost_workers, trouble.error_workers - trouble.lost_workers));
+    let say = move |(lost, other): (usize, usize)| (text.get().workers.banner_errors)(lost, other);
+    let headline = move || say(counted());
     let warning_headline = move || {
         trouble.with(|trouble| match trouble.warning_workers {
             0 => (text.get().workers.banner_warnings)(warned_workers(trouble)),
@@ -36,10 +34,10 @@ pub fn Banner() -> impl IntoView {
         })
     };
     // Read out once, when trouble begins; what changes afterwards can be read in the banner.
-    let announced = RwSignal::new(String::new());
-    Effect::new(move |_| announced.set(if has_errors.get() { untrack(headline) } else { String::new() }));
+    let announced = RwSignal::new(None);
+    Effect::new(move |_| announced.set(has_errors.get().then(|| untrack(counted))));
     view! {
-        <div class="visually-hidden" role="alert">{announced}</div>
+        <div class="visually-hidden" role="alert">{move || announced.get().map(say)}</div>
         {move || has_errors.get().then(|| view! {
             <details class="banner errors" open>
                 <summary>{Icon::NotReady.view()}<strong>{headline}</strong><span class="fold">{Icon::Down.view()}</span></summary>
@@ -104,15 +102,24 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
     });
     let words = Memo::new(move |_| {
         let line = line.get()?;
-        let context =
-            ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &line.os, also: line.also.as_ref() };
-        let words = reason_text(&line.reason, text.language(), &context);
-        // Parameters of one worker say nothing about the others.
-        Some(if line.worker_count > 1 { ReasonText { what: String::new(), ..words } } else { words })
+        Some(words_of(&line, text.language(), fleet.now_ms(), zone.get()))
     });
     let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
+    // A cause that many share is named by its title: its sentence has the figures of one of them.
+    let title = move || {
+        let is_shared = line.read().as_ref().is_some_and(|line| line.worker_count > 1);
+        is_shared.then(|| view! { <strong>{word(|words| words.title.to_owned())}</strong> " " })
+    };
+    let alike = move || {
+        let repeats = line.read().as_ref().filter(|line| line.worker_count == 1).map_or(0, |line| line.repeats);
+        (repeats > 0).then(|| (text.get().workers.more_alike)(repeats))
+    };
     let since = move || {
-        let since_ms = line.read().as_ref()?.since_ms?;
+        let line = line.read();
+        let line = line.as_ref()?;
+        // The sentence says when the last heartbeat was.
+        let is_said = line.worker_count == 1 && matches!(line.reason, Reason::HeartbeatLost { .. });
+        let since_ms = line.since_ms.filter(|_| !is_said)?;
         Some((text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get())))
     };
     let commands =
@@ -122,18 +129,39 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
             <Names line/>
             <div class="banner-text">
                 <p>
-                    <strong class="banner-title">{word(|words| words.title.to_owned())}</strong>
-                    " "
-                    {word(|words| words.what.clone())}
-                    " "
-                    <span class="banner-since">{since}</span>
+                    {title} {word(|words| words.what.clone())} " " {alike} " " <span class="banner-since">{since}</span>
                 </p>
-                <p class="banner-next">{word(|words| words.next_step.clone())}</p>
-                <Commands lines=commands/>
+                <NextStep next_step=Signal::derive(word(|words| words.next_step.clone())) lines=commands/>
             </div>
         </li>
     }
     .into_any()
+}
+
+/// The text of a line. What is one worker's own says nothing about the others, so a line that many share goes without.
+fn words_of(line: &TroubleLine, language: Language, now_ms: i64, zone: Zone) -> ReasonText {
+    let is_shared = line.worker_count > 1;
+    let os = if is_shared { "" } else { &line.os };
+    let context = ReasonContext { now_ms, zone, os, also: line.also.as_ref() };
+    let words = reason_text(&line.reason, language, &context);
+    if !is_shared {
+        return words;
+    }
+    let commands = if names_an_address(&line.reason) { Vec::new() } else { words.commands };
+    ReasonText { what: String::new(), commands, ..words }
+}
+
+const fn names_an_address(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::DirectRefused { .. }
+            | Reason::DirectTimedOut { .. }
+            | Reason::DirectNotResolved { .. }
+            | Reason::DirectNoRoute { .. }
+            | Reason::DirectClosed { .. }
+            | Reason::DirectWrongAnswer { .. }
+            | Reason::DirectWrongWorker { .. }
+    )
 }
 
 /// The workers of a line, as links.

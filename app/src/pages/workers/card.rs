@@ -105,7 +105,7 @@ pub fn Labels(
     };
     let labels = Memo::new(move |_| worker.with(|worker| worker.labels.clone()));
     view! {
-        <p class="labels">
+        <span class="labels">
             {move || remark().map(|remark| view! { <span class="remark" title=remark.clone()>{remark.clone()}</span> })}
             {move || {
                 labels
@@ -114,7 +114,7 @@ pub fn Labels(
                     .map(|(key, value)| view! { <span class="label">{key}"="{value}</span> })
                     .collect_view()
             }}
-        </p>
+        </span>
     }
     .into_any()
 }
@@ -152,8 +152,9 @@ fn devices_line(worker: &WorkerView, messages: &Messages) -> LineText {
         text.push(' ');
         text.push_str(&(messages.workers.more_models)(models.len() - 1));
     }
-    let stale =
-        worker.devices_stale_s.map(|age_s| (messages.workers.stale)(&(messages.words.span)(Span::of_seconds(age_s))));
+    let stale = worker
+        .devices_stale_s
+        .map(|age_s| (messages.workers.stale_short)(&(messages.words.span)(Span::of_seconds(age_s))));
     LineText { text, is_placeholder: false, stale }
 }
 
@@ -325,6 +326,6 @@ mod tests {
     fn stale_readings_say_how_old_they_are() {
         let mut stale = worker(1, "a");
         stale.devices_stale_s = Some(150);
-        assert_eq!(devices_line(&stale, Language::En.messages()).stale.as_deref(), Some("readings 2 min 30 s old"));
+        assert_eq!(devices_line(&stale, Language::En.messages()).stale.as_deref(), Some("2 min 30 s old"));
     }
 }

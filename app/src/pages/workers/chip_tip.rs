@@ -72,9 +72,9 @@ impl ChipTip {
         self.show(worker, bars, next);
     }
 
-    /// Shows nothing.
+    /// Shows nothing. The bars may lose the focus because their page is left: then there is nothing to hide.
     pub fn hide(self) {
-        if self.0.with_untracked(Option::is_some) {
+        if self.0.try_with_untracked(Option::is_some) == Some(true) {
             self.0.set(None);
         }
     }
