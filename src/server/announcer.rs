@@ -141,16 +141,14 @@ impl Round {
         if is_changed {
             let assessment = assess::assess(&facts, moment, policy);
             self.note_changes(&facts, &announced, &assessment, moment);
-            let troubles = assessment.conditions.into_iter().filter(is_trouble).collect();
+            let troubles = assessment.conditions.iter().filter(|condition| is_trouble(condition)).cloned().collect();
             *announced = Announced { state: Some(state), excused, identity_troubled, troubles };
-        }
-        drop(announced);
-        if is_changed {
             if is_heard {
-                update.changed.push(view::worker_view(&facts, moment, policy));
+                update.changed.push(view::assessed_view(&facts, assessment, moment));
             }
             return true;
         }
+        drop(announced);
         if untold.heartbeat
             && let Some(heartbeat) = facts.heartbeat
         {
@@ -194,7 +192,7 @@ fn is_trouble(condition: &Condition) -> bool {
 
 /// What is worth a line on the worker's page.
 fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
-    // the first look at a worker: it has just joined, or the server has just started, and nothing changed by that
+    // the server has just started: nothing changed by that
     let Some(from) = before.state else { return Vec::new() };
     let mut events = Vec::new();
     let to = after.state;
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_state_is_noted_with_its_cause_and_a_first_look_is_none() {
+    fn a_change_of_state_is_noted_with_its_cause_and_the_servers_start_is_none() {
         let lost = Reason::HeartbeatLost { last_ms: None, timeout_s: 60 };
         let after =
             || assessed(WorkerState::NotReady, vec![wrong(ConditionKind::Heartbeat, Severity::Error, lost.clone())]);
@@ -359,7 +357,7 @@ mod tests {
         fn taken_events(&self) -> Vec<(i64, WorkerEventKind)> {
             let taken = self.journal.take(usize::MAX);
             let events = taken.events().iter().map(|(id, event)| (id.0, event.change.clone())).collect();
-            taken.is_written();
+            taken.settle();
             events
         }
     }

@@ -67,7 +67,7 @@ impl Flusher {
             let (observations, owed): (Vec<Observation>, Vec<Owed>) =
                 taken.into_iter().map(|taken| (taken.observation, taken.owed)).unzip();
             self.store.write_observations(&observations).await?;
-            owed.into_iter().for_each(Owed::is_written);
+            owed.into_iter().for_each(Owed::settle);
             taken = rest;
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Flusher {
             self.store.write_worker_events(taken.events()).await?;
             let mut grown = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
             grown.extend(taken.events().iter().map(|(id, _)| *id));
-            taken.is_written();
+            taken.settle();
         }
     }
 
@@ -137,7 +137,7 @@ impl Taken {
 }
 
 impl Owed {
-    fn is_written(mut self) {
+    fn settle(mut self) {
         self.heartbeat = false;
         self.status = ReportUnsaved::No;
     }

@@ -61,7 +61,7 @@ impl Taken {
     }
 
     /// They are in the database.
-    pub fn is_written(mut self) {
+    pub fn settle(mut self) {
         self.events.clear();
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!((taken.events().len(), times(&journal)), (2, vec![2]));
         drop(taken);
         assert_eq!(times(&journal), [2, 1, 0]);
-        journal.take(2).is_written();
+        journal.take(2).settle();
         assert_eq!(times(&journal), [2]);
     }
 

@@ -18,6 +18,7 @@ pub mod supervisor;
 
 use crate::config::ServerConfig;
 use announcer::Announcer;
+use api::WorkerEventKind;
 use auth::{Auth, AuthOpenError};
 use axum::extract::FromRef;
 use flush::Flusher;
@@ -26,8 +27,11 @@ use listen::{Tls, TlsError};
 use membership::Membership;
 use registry::Registry;
 use registry::assess::Policy;
-use registry::time::ServerClock;
+use registry::time::{ServerClock, system_ms};
 use rest::Streams;
+use std::sync::Arc;
+use std::time::Duration;
+use store::workers::StoredWorker;
 use store::{OpenError, Store};
 use supervisor::Supervisor;
 use thiserror::Error;
@@ -96,9 +100,10 @@ impl Server {
         let auth = Auth::open(store.clone(), config).await?;
         let stored = store.load_workers().await.map_err(ServerError::Workers)?;
         tracing::info!(workers = stored.len(), "workers are known from before");
+        let journal = Journal::default();
+        note_downtime(&journal, &stored, config.worker_offline_timeout);
         let policy = Policy { offline_timeout: config.worker_offline_timeout };
         let registry = Registry::new(ServerClock::start(policy.offline_timeout), policy, stored);
-        let journal = Journal::default();
         let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone());
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
         let jobs_end = CancellationToken::new();
@@ -135,8 +140,26 @@ impl Server {
     }
 }
 
+/// Tells, on the page of each worker that was alive when the server ended, that nobody could be heard until now.
+fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Duration) {
+    let now_ms = system_ms();
+    let Some(last_ms) = stored.iter().filter_map(|worker| worker.heartbeat_ms).max() else { return };
+    let timeout_ms = i64::try_from(offline_timeout.as_millis()).unwrap_or(i64::MAX);
+    let gap_ms = now_ms.saturating_sub(last_ms);
+    if gap_ms <= timeout_ms {
+        return;
+    }
+    let seconds = u64::try_from(gap_ms / 1000).unwrap_or(0);
+    for worker in stored {
+        let was_alive = worker.heartbeat_ms.is_some_and(|heard_ms| last_ms.saturating_sub(heard_ms) <= timeout_ms);
+        if was_alive {
+            journal.note(worker.row.id, now_ms, WorkerEventKind::ServerGap { seconds });
+        }
+    }
+}
+
 impl ServerState {
-    fn start_jobs(&self, flusher: &Flusher, decider: std::sync::Arc<membership::Decider>) {
+    fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
         let Self { registry, announcer, journal, supervisor, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {

@@ -2,7 +2,7 @@
 //! message repeats what was sent: reports hold addresses and serial numbers, and messages end up in logs.
 
 use crate::server::error::ApiError;
-use api::{Maintenance, RegisterRequest, WorkerReport};
+use api::{Maintenance, RegisterRequest, WorkerReport, WorkerStatus};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,6 +10,10 @@ use std::net::{IpAddr, Ipv6Addr};
 pub const NAME_MAX_CHARS: usize = 128;
 /// A host name's limit (RFC 1035, section 2.3.4), ample for the other short texts too.
 const TEXT_MAX_BYTES: usize = 253;
+/// No host has more; a report with more is a mistake or worse.
+const DEVICES_MAX: usize = 1_024;
+/// One of each device, and some.
+const PROBLEMS_MAX: usize = 2_048;
 const LABELS_MAX: usize = 64;
 const LABEL_MAX_CHARS: usize = 256;
 const MAINTENANCE_MESSAGE_MAX_CHARS: usize = 1_000;
@@ -27,7 +31,19 @@ pub fn register_request(request: &RegisterRequest) -> Result<(), ApiError> {
 pub fn worker_report(report: &WorkerReport) -> Result<(), ApiError> {
     address(&report.ip, report.port)?;
     short_text("hostname", &report.hostname)?;
+    status(&report.status)?;
     report.labels.as_ref().map_or(Ok(()), labels)
+}
+
+/// What a worker reports of its host.
+pub fn status(status: &WorkerStatus) -> Result<(), ApiError> {
+    if status.gpu_devices.as_ref().is_some_and(|devices| devices.len() > DEVICES_MAX) {
+        return Err(ApiError::invalid(format!("status.gpu_devices: are more than {DEVICES_MAX}")));
+    }
+    if status.problems.len() > PROBLEMS_MAX {
+        return Err(ApiError::invalid(format!("status.problems: are more than {PROBLEMS_MAX}")));
+    }
+    Ok(())
 }
 
 /// A worker's name, trimmed.

@@ -3,8 +3,10 @@
 //! One task decides and writes, so decisions never race, and whatever queued up while the last transaction was
 //! written shares the next one: a thousand workers that join at once cost a few commits, not a thousand.
 
-mod check;
+pub mod check;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use rules::{Proof, credential_revoked};
 

@@ -225,8 +225,14 @@ pub fn legacy_update(
 ) -> Result<WorkerRow, ApiError> {
     let worker = registry.get(id).ok_or_else(|| ApiError::not_found("worker"))?;
     let row = worker.facts().row.clone();
-    if row.credential.is_some() || row.uuid != report.worker_uuid {
+    if row.uuid != report.worker_uuid {
         return Err(ApiError::forbidden("this row belongs to another worker"));
+    }
+    if row.credential.is_some() {
+        return Err(ApiError::forbidden(
+            "this worker has a credential of its own, which a GPUStack 0.7 worker does not use; delete it in the UI, and \
+             it can join again as a GPUStack 0.7 worker",
+        ));
     }
     check::worker_report(report)?;
     let told = WorkerRow {

@@ -60,7 +60,7 @@ pub struct ProbeSlot {
 /// What was told of a worker last, to tell the next time only what changed. Nobody reads a state from here.
 #[derive(Clone, Debug, Default)]
 pub struct Announced {
-    /// Its state; None before the first look.
+    /// Its state; None until the first look after the server's start.
     pub state: Option<WorkerState>,
     /// Whether another host used its identity or asked for its place.
     pub identity_troubled: bool,
@@ -140,6 +140,8 @@ impl Registry {
     /// A worker has joined and its row is in the database.
     pub(crate) fn insert(&self, facts: Facts) -> Arc<Worker> {
         let worker = Worker::new(facts);
+        // who has just been heard is taken for ready until the first look: what that finds wrong is news
+        worker.announced().state = Some(WorkerState::Ready);
         self.write().insert(Arc::clone(&worker));
         worker
     }

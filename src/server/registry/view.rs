@@ -1,6 +1,6 @@
 //! Facts in the shapes that leave the server.
 
-use super::assess::{self, Policy};
+use super::assess::{self, Assessment, Policy};
 use super::facts::{Facts, ProbeOutcome};
 use super::message::{rfc3339, state_message};
 use super::time::Moment;
@@ -11,7 +11,11 @@ use api::{
 
 /// For browsers.
 pub fn worker_view(facts: &Facts, moment: &Moment, policy: &Policy) -> WorkerView {
-    let assessment = assess::assess(facts, moment, policy);
+    assessed_view(facts, assess::assess(facts, moment, policy), moment)
+}
+
+/// For browsers, with what was found out about the worker at this moment.
+pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> WorkerView {
     let row = &facts.row;
     let report = &facts.status.reported;
     WorkerView {

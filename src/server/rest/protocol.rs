@@ -22,8 +22,6 @@ use std::sync::Arc;
 
 /// What a worker keeps to; a third of the shortest offline timeout.
 pub const HEARTBEAT_INTERVAL_S: u64 = 10;
-/// No host has more; a report with more is a mistake or worse.
-const DEVICES_MAX: usize = 1_024;
 /// A credential: 32 bytes in hexadecimal digits.
 const CREDENTIAL_DIGITS: usize = 64;
 
@@ -164,9 +162,7 @@ pub async fn report_status(
     OwnWorker(worker): OwnWorker,
     JsonBody(report): JsonBody<StatusReport>,
 ) -> Result<StatusCode, ApiError> {
-    if report.status.gpu_devices.as_ref().is_some_and(|devices| devices.len() > DEVICES_MAX) {
-        return Err(ApiError::invalid(format!("status.gpu_devices: are more than {DEVICES_MAX}")));
-    }
+    membership::check::status(&report.status)?;
     let now = registry.clock().now();
     let mut facts = worker.facts();
     check_session(&mut facts, report.session_id)?;
