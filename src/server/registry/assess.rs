@@ -128,6 +128,10 @@ fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condi
             let until_ms = moment.wall_ms(moment.grace.until);
             (ConditionStatus::Unknown, Severity::Ok, Reason::HeartbeatAwaited { until_ms }, None)
         }
+        Liveness::Lost { since } if facts.left.is_some() => {
+            let reason = Reason::WorkerStopped { at_ms: moment.wall_ms(since) };
+            (ConditionStatus::False, Severity::Error, reason, Some(since))
+        }
         Liveness::Lost { since } => {
             let last_ms = last_heartbeat_ms(facts, moment);
             let reason = Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() };
@@ -388,7 +392,9 @@ mod tests {
     fn a_good_bye_counts_at_once() {
         let mut facts = heard_at(999);
         facts.leave(at(1000));
-        assert_eq!(state_at(&facts, 1000, NO_GRACE), WorkerState::NotReady);
+        let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+        assert_eq!(assessed.state, WorkerState::NotReady);
+        assert_eq!(assessed.conditions[0].reason, Reason::WorkerStopped { at_ms: 1_700_001_000_000 });
     }
 
     #[test]

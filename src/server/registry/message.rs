@@ -38,6 +38,10 @@ fn sentence(reason: &Reason) -> String {
                 "Heartbeat lost: there never was one. Check that the worker runs and can reach the server.".to_owned()
             }
         },
+        Reason::WorkerStopped { at_ms } => match rfc3339(*at_ms) {
+            Some(at) => format!("The worker was stopped at {at}."),
+            None => "The worker was stopped.".to_owned(),
+        },
         Reason::DirectRefused { url } => unreachable(url, "the connection was refused"),
         Reason::DirectTimedOut { url, timeout_s } => unreachable(url, &format!("no answer within {timeout_s} s")),
         Reason::DirectNotResolved { url, host } => unreachable(url, &format!("the name {host} has no address")),
