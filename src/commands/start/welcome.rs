@@ -1,7 +1,6 @@
 //! What a server prints when it is ready: where it is, how to log in, how workers join.
 
 use crate::config::ServerConfig;
-use crate::data_dir::TOKEN;
 use crate::server::auth::{ADMIN_NAME, Auth, FirstLogin};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -15,7 +14,7 @@ pub fn text(config: &ServerConfig, auth: &Auth) -> String {
         ("Address", urls.join("  ")),
         ("User", ADMIN_NAME.to_owned()),
         ("Password", password(auth.first_login())),
-        ("Join token", join_token(config)),
+        ("Join token", join_token(auth)),
     ];
     for (name, value) in lines {
         // writing to a String cannot fail
@@ -29,16 +28,16 @@ fn password(first_login: &FirstLogin) -> String {
         FirstLogin::Generated { password, file } => {
             format!("{} (also in {} until it is changed)", password.expose(), file.display())
         }
-        FirstLogin::Bootstrap => "the one that was given with bootstrap_password".to_owned(),
+        FirstLogin::Bootstrap => "the one that was given with --bootstrap-password".to_owned(),
         FirstLogin::InFile(file) => format!("in {} until it is changed", file.display()),
         FirstLogin::Chosen => "the one you chose (forgotten: gpustack reset-admin-password)".to_owned(),
     }
 }
 
-fn join_token(config: &ServerConfig) -> String {
-    match config.token {
-        Some(_) => "the one that was given with token".to_owned(),
-        None => format!("in {}", config.data_dir.join(TOKEN).display()),
+fn join_token(auth: &Auth) -> String {
+    match auth.join_token_file() {
+        None => "the one that was given with --token".to_owned(),
+        Some(file) => format!("in {}", file.display()),
     }
 }
 

@@ -23,7 +23,7 @@ pub use password::{HashError, MIN_PASSWORD_CHARS, hash_blocking};
 pub use session::{LoggedInSession, LoginError, PasswordError, came_over_https};
 
 use crate::config::{JoinToken, ServerConfig};
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::{DataDir, DataDirError, TOKEN};
 use crate::random;
 use crate::server::error::ApiError;
 use crate::server::listen::PeerAddress;
@@ -37,6 +37,7 @@ use rate_limit::RateLimiter;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -81,6 +82,7 @@ struct Inner {
     store: Store,
     data_dir: DataDir,
     join_token: JoinToken,
+    join_token_file: Option<PathBuf>,
     instance_id: String,
     cookie: CookieName,
     first_login: FirstLogin,
@@ -133,6 +135,11 @@ impl Auth {
             store,
             data_dir,
             join_token,
+            join_token_file: config
+                .token
+                .is_none()
+                .then(|| config.data_dir.join(TOKEN))
+                .map(|file| absolute(&file).unwrap_or(file)),
             first_login,
             hasher: Hasher::new(),
             limiter: RateLimiter::new(),
@@ -155,6 +162,11 @@ impl Auth {
     /// The secret with which a worker joins.
     pub fn join_token(&self) -> &JoinToken {
         &self.inner.join_token
+    }
+
+    /// Where the join token is on disk; None when it was given another way, for then it is in no file.
+    pub fn join_token_file(&self) -> Option<&Path> {
+        self.inner.join_token_file.as_deref()
     }
 
     /// Whether `candidate` is the join token. Takes the same time for every candidate of one length.

@@ -141,6 +141,7 @@ impl Backend for UiBackend {
         JoinInfo {
             server_url: server_url(request).unwrap_or_else(|| format!("http://127.0.0.1:{}", self.port)),
             token: self.state.auth.join_token().expose().to_owned(),
+            token_file: self.state.auth.join_token_file().map(|file| file.display().to_string()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             port: self.port,
         }
