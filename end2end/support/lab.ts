@@ -67,7 +67,7 @@ export class Lab {
 
   /** Ends everything and removes it. Gives what the programs printed. */
   async close(): Promise<{ name: string; output: string }[]> {
-    await Promise.all(this.#programs.map(({ program }) => program.kill()));
+    await Promise.all(this.#programs.map(({ program }) => program.killWithChildren()));
     await rm(this.#folder, { recursive: true, force: true });
     return this.#programs.map(({ name, program }) => ({ name, output: program.output }));
   }

@@ -1,6 +1,7 @@
 /** A program that a test started, with what it printed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
 
 const stopLimitMs = 15_000;
 
@@ -78,6 +79,13 @@ export class Program {
     await this.#end('SIGKILL');
   }
 
+  /** Ends it and what it has started, also what has a process group of its own. */
+  async killWithChildren(): Promise<void> {
+    const children = this.hasEnded ? [] : await childrenOf(this.pid);
+    await this.kill();
+    for (const child of children) endProcess(child);
+  }
+
   async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     if (this.hasEnded) return;
     const exited = once(this.#child, 'exit');
@@ -107,6 +115,28 @@ export class Program {
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
+
+/** The processes that a process has started and that still run. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  const all = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number);
+  const parents = await Promise.all(all.map(parentOf));
+  return all.filter((_, place) => parents[place] === pid);
+}
+
+/** Undefined for a process that has ended meanwhile. */
+async function parentOf(pid: number): Promise<number | undefined> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const [, parent] = /^PPid:\s+(\d+)/m.exec(status) ?? [];
+  return parent === undefined ? undefined : Number(parent);
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
   }
 }
 

@@ -49,9 +49,10 @@ async function smallFleetInTrouble(server: Server, lab: Lab): Promise<number> {
   await lab.worker(server, { name: 'npu-198-98', clock: '+8h', npuSmi: 'unhealthy' });
   const lost = await lab.worker(server, { name: 'npu-198-97' });
   const api = await Api.logIn(server);
-  await until('the worker that is to be lost has joined', async () =>
-    (await api.worker('npu-198-97'))?.state === 'ready' ? true : undefined,
-  );
+  await until('the worker that is to be lost has shown its devices', async () => {
+    const worker = await api.worker('npu-198-97');
+    return worker?.state === 'ready' && worker.status.gpu_devices?.length === 8 ? true : undefined;
+  });
   await lost.program.kill();
   return await until('it is lost', async () => {
     const worker = await api.worker('npu-198-97');
