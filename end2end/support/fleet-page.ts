@@ -14,7 +14,7 @@ export async function expectState(card: Locator, state: State, timeout?: number)
 
 /** The banner's line about a worker, which may be folded away. */
 export function bannerLine(page: Page, name: string): Locator {
-  return page.locator('.banner-line').filter({ has: page.getByRole('link', { name, exact: true }) });
+  return page.locator('.banner-line').filter({ has: page.getByRole('link', { name, exact: true, includeHidden: true }) });
 }
 
 /** The number on the chip that filters by a state. */
