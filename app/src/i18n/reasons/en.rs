@@ -46,6 +46,7 @@ pub const fn title(reason: &Reason) -> &'static str {
 }
 
 /// What happened.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason; the compiler sees that none is missing")]
 pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
     let span = words::EN.span;
     match reason {
