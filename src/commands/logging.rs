@@ -17,5 +17,7 @@ pub fn start(debug: bool) {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(debug)
+        // a log whose reader is gone is no reason to fail: it would be told on standard error, and panic there
+        .log_internal_errors(false)
         .init();
 }

@@ -53,6 +53,14 @@ impl Running {
         Self { child, stdout, stderr, seen: String::new() }
     }
 
+    /// As a process whose log goes to a pipe that nobody reads any more.
+    pub fn start_without_reader_of_stderr(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = lines(child.stdout.take().unwrap());
+        drop(child.stderr.take());
+        Self { child, stdout, stderr: channel().1, seen: String::new() }
+    }
+
     /// A server on free ports; returns when it has said that it is ready.
     pub fn server(data_dir: &Path, args: &[&str]) -> Self {
         let data_dir = data_dir.to_str().unwrap();

@@ -51,6 +51,16 @@ fn a_killed_server_leaves_no_lock() {
 }
 
 #[test]
+fn a_server_whose_log_nobody_reads_any_more_still_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let args =
+        ["start", "--data-dir", dir.path().to_str().unwrap(), "--host", "127.0.0.1", "--port", "0", "--disable-worker"];
+    let mut server = Running::start_without_reader_of_stderr(&mut gpustack(&args));
+    server.wait_for_stdout("Join token");
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+#[test]
 fn a_taken_port_is_named_with_the_flag_that_changes_it() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -57,7 +57,7 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
             format!("服务端启动后一直未收到心跳，期限为 {timeout_s} 秒。")
         }
         Reason::WorkerStopped { at_ms } => {
-            format!("工作节点已于 {}停止（{}前）。", context.time(*at_ms), span(context.span_since(*at_ms)))
+            format!("工作节点已于 {} 停止（{}前）。", context.time(*at_ms), span(context.span_since(*at_ms)))
         }
         Reason::HeartbeatAwaited { until_ms } => {
             format!("服务端刚刚启动，等待该节点的心跳，直到 {}。", context.time(*until_ms))
