@@ -1,4 +1,9 @@
 //! `gpustack`: one binary that unifies GPUs and NPUs which sit in networks that cannot reach one another.
 //! `docs/ARCHITECTURE.md` has the map.
 
+pub mod commands;
+pub mod config;
+pub mod data_dir;
+pub mod random;
 pub mod server;
+pub mod worker;

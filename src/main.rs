@@ -1,3 +1,7 @@
 //! The `gpustack` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gpustack::commands::main()
+}

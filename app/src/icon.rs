@@ -3,7 +3,7 @@
 
 use leptos::prelude::*;
 
-/// An icon of [`SPRITE`].
+/// An icon of the sprite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icon {
     /// Circle with a check mark.

@@ -64,6 +64,8 @@ pub struct JoinInfo {
     pub server_url: String,
     /// The join token.
     pub token: String,
+    /// Where the token is on the server's host; None when it was given on the command line and is in no file.
+    pub token_file: Option<String>,
     /// The server's version, which names the image's tag.
     pub version: String,
     /// The port that the server listens on.

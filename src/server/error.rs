@@ -85,6 +85,19 @@ impl ApiError {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// Logs the inside cause, if there is one. For failures that are not answered as an error of the API.
+    pub fn log_cause(&self) {
+        let Some(cause) = &self.cause else { return };
+        let mut chain = cause.to_string();
+        let mut next = cause.source();
+        while let Some(source) = next {
+            chain.push_str(": ");
+            chain.push_str(&source.to_string());
+            next = source.source();
+        }
+        tracing::error!(status = self.status.as_u16(), cause = chain, "request failed");
+    }
 }
 
 impl From<sqlx::Error> for ApiError {
@@ -100,16 +113,7 @@ impl From<sqlx::Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if let Some(cause) = &self.cause {
-            let mut chain = cause.to_string();
-            let mut next = cause.source();
-            while let Some(source) = next {
-                chain.push_str(": ");
-                chain.push_str(&source.to_string());
-                next = source.source();
-            }
-            tracing::error!(status = self.status.as_u16(), cause = chain, "request failed");
-        }
+        self.log_cause();
         let body = ErrorBody {
             code: self.status.as_u16(),
             reason: self.reason.to_owned(),

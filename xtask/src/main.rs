@@ -1,215 +1,123 @@
-//! `cargo xtask build [--release]`: browser files (wasm, js, css) first, then the server that embeds them.
-use anyhow::{Context, Result, bail};
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Instant,
-};
+//! Builds, starts and tests the project: `cargo xtask help`.
 
-const TARGET: &str = "wasm32-unknown-unknown";
-const FALLBACK: &str = "wasm32-debian"; // the toolchain that scripts/wasm-target.sh links
+mod browser;
+mod machine;
+mod process;
+mod server;
+mod site;
+mod steps;
+mod suite;
+mod toolchain;
+mod workspace;
 
-fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let release = args.iter().any(|a| a == "--release");
-    // set by `cargo run`; not env!(), which would go stale in a copied target folder
-    std::env::set_current_dir(Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).parent().unwrap())?;
-    match args.first().map(String::as_str) {
-        Some("web") => web(release),
-        Some("build") => web(release).and_then(|()| server(release)),
-        _ => bail!("usage: cargo xtask web|build [--release]"),
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+use steps::Steps;
+use workspace::{Profile, Workspace};
+
+const USAGE: &str = "\
+cargo xtask start [ARG…]              build a release and run `gpustack start` on port 8090, data in ./gpustack-data;
+                                      ARGs are passed on to it
+cargo xtask test [--no-browser]       every test: Rust's, then the browser's
+cargo xtask browser-test [ARG…]       the browser tests alone; ARGs are passed on to Playwright
+cargo xtask build [--release] [--static]
+                                      the browser part and the server that carries it; --static links the C library in
+cargo xtask web [--release]           the browser part alone";
+
+enum Task {
+    Help,
+    Start { server_args: Vec<String> },
+    Test { browser: bool },
+    BrowserTest { playwright_args: Vec<String> },
+    Build { profile: Profile, linkage: server::Linkage },
+    Web { profile: Profile },
+}
+
+fn main() -> ExitCode {
+    let outcome = parse(std::env::args().skip(1).collect()).and_then(run);
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn run(c: &mut Command) -> Result<()> {
-    eprintln!("+ {c:?}");
-    if !c.status().with_context(|| format!("{c:?}"))?.success() {
-        bail!("failed: {c:?}")
+fn parse(mut args: Vec<String>) -> Result<Task> {
+    if args.is_empty() {
+        return Ok(Task::Help);
     }
-    Ok(())
-}
-
-/// Does this toolchain (None: the active one) have std for the browser target?
-fn has_target(toolchain: Option<&str>) -> bool {
-    let mut c = Command::new("rustc");
-    if let Some(t) = toolchain {
-        c.env("RUSTUP_TOOLCHAIN", t);
-    }
-    let Ok(out) = c.args(["--print", "target-libdir", "--target", TARGET]).stderr(std::process::Stdio::null()).output()
-    else {
-        return false;
+    let task = args.remove(0);
+    let mut flag = |name: &str| {
+        let before = args.len();
+        args.retain(|arg| arg != name);
+        args.len() < before
     };
-    let dir = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
-    out.status.success()
-        && fs::read_dir(dir).is_ok_and(|d| d.flatten().any(|f| f.file_name().to_string_lossy().starts_with("libstd-")))
+    let task = match task.as_str() {
+        "start" => return Ok(Task::Start { server_args: args }),
+        "browser-test" => return Ok(Task::BrowserTest { playwright_args: args }),
+        "test" => Task::Test { browser: !flag("--no-browser") },
+        "build" => Task::Build {
+            profile: Profile::from_release(flag("--release")),
+            linkage: server::Linkage::from_static(flag("--static")),
+        },
+        "web" => Task::Web { profile: Profile::from_release(flag("--release")) },
+        "help" | "--help" | "-h" => Task::Help,
+        other => bail!("there is no task `{other}`\n{USAGE}"),
+    };
+    match args.first() {
+        None => Ok(task),
+        Some(unknown) => bail!("`{unknown}` means nothing here\n{USAGE}"),
+    }
 }
 
-/// The rustup toolchain for the browser build; None is the active one.
-fn wasm_toolchain() -> Result<Option<&'static str>> {
-    if has_target(None) {
-        return Ok(None);
+fn run(task: Task) -> Result<()> {
+    if matches!(task, Task::Help) {
+        eprintln!("{USAGE}");
+        return Ok(());
     }
-    if has_target(Some(FALLBACK)) {
-        return Ok(Some(FALLBACK));
-    }
-    if std::env::var_os("WASM_TARGET_NO_RUSTUP").is_none() {
-        let _ = Command::new("rustup").args(["target", "add", TARGET]).status();
-        if has_target(None) {
-            return Ok(None);
+    let workspace = Workspace::find()?;
+    match task {
+        Task::Help => Ok(()),
+        Task::Start { server_args } => server::start(&workspace, server_args),
+        Task::Test { browser } => suite::run_all(&workspace, browser),
+        Task::BrowserTest { playwright_args } => suite::run_browser(&workspace, &playwright_args),
+        Task::Build { profile, linkage } => {
+            let mut steps = Steps::new(2);
+            machine::require_c_compiler()?;
+            steps.run("browser part", || browser::build(&workspace, profile))?;
+            let binary = steps.run("server", || server::build(&workspace, profile, linkage))?;
+            eprintln!("built {}", binary.display());
+            Ok(())
         }
+        Task::Web { profile } => Steps::new(1).run("browser part", || browser::build(&workspace, profile)),
     }
-    let _ = Command::new("bash").arg("scripts/wasm-target.sh").status();
-    if has_target(Some(FALLBACK)) {
-        return Ok(Some(FALLBACK));
-    }
-    bail!("no {TARGET} standard library: run `rustup target add {TARGET}`")
 }
 
-fn web(release: bool) -> Result<()> {
-    let profile = if release { "wasm-release" } else { "dev" };
-    let t = Instant::now();
-    let mut c = Command::new("cargo");
-    if let Some(tc) = wasm_toolchain()? {
-        c.env("RUSTUP_TOOLCHAIN", tc);
-    }
-    // its own target folder: the browser build shares nothing with the server's, and the two never wait for each other
-    c.env_remove("CARGO").env("CARGO_TARGET_DIR", "target/web");
-    run(c.args([
-        "rustc",
-        "--locked",
-        "-p",
-        "app",
-        "--lib",
-        "--crate-type",
-        "cdylib",
-        "--no-default-features",
-        "--features",
-        "hydrate",
-        "--target",
-        TARGET,
-        "--profile",
-        profile,
-    ]))?;
-    eprintln!("  wasm compiled in {:.1?}", t.elapsed());
-    let dir = if release { "wasm-release" } else { "debug" };
-    let input = format!("target/web/{TARGET}/{dir}/app.wasm");
-    let tmp = Path::new("target/web/bindgen");
-    let _ = fs::remove_dir_all(tmp);
-    fs::create_dir_all(tmp)?;
-    let t = Instant::now();
-    wasm_bindgen_cli_support::Bindgen::new()
-        .input_path(&input)
-        .out_name("app")
-        .web(true)?
-        .typescript(false)
-        .omit_default_module_path(true)
-        .debug(!release)
-        .keep_debug(!release)
-        .remove_name_section(release)
-        .remove_producers_section(true)
-        .generate(tmp)?;
-    eprintln!("  bindings generated in {:.1?}", t.elapsed());
-    if release {
-        optimise(&tmp.join("app_bg.wasm"))?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<Task> {
+        parse(line.split_whitespace().map(str::to_owned).collect())
     }
 
-    let t = Instant::now();
-    let css = grass::from_path("style/main.scss", &grass::Options::default().style(grass::OutputStyle::Compressed))
-        .map_err(|e| anyhow::anyhow!("{e}"))?;
-    fs::write(tmp.join("app.css"), css)?;
-    let mut files = Vec::new();
-    collect(tmp, tmp, &mut files)?;
-    files.sort();
-    // one folder named by the hash of everything in it: files refer to each other by plain relative names
-    let mut hash = 0xcbf29ce484222325u64;
-    for (name, data) in &files {
-        for b in name.bytes().chain(data.iter().copied()) {
-            hash = (hash ^ u64::from(b)).wrapping_mul(0x100000001b3);
-        }
+    #[test]
+    fn what_follows_start_belongs_to_the_server() {
+        let Ok(Task::Start { server_args }) = parse_line("start --port 9000 --debug") else { panic!("no start") };
+        assert_eq!(server_args, ["--port", "9000", "--debug"]);
     }
-    let site = Path::new("target/site/pkg");
-    let _ = fs::remove_dir_all(site);
-    let id = format!("{hash:016x}");
-    let (mut total, mut zipped) = (0, 0);
-    for (name, data) in &files {
-        let path = site.join(&id).join(name);
-        fs::create_dir_all(path.parent().unwrap())?;
-        let br = put(&path, data, release)?;
-        total += data.len();
-        zipped += br;
-    }
-    eprintln!("  all files: {total} bytes, brotli {zipped}");
-    fs::write(site.join("folder"), &id)?;
-    eprintln!("  site written in {:.1?}", t.elapsed());
-    Ok(())
-}
 
-fn collect(root: &Path, dir: &Path, out: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
-    for f in fs::read_dir(dir)? {
-        let p = f?.path();
-        if p.is_dir() {
-            collect(root, &p, out)?;
-            continue;
-        }
-        out.push((p.strip_prefix(root)?.to_string_lossy().replace('\\', "/"), fs::read(&p)?));
+    #[test]
+    fn flags_stand_in_any_order() {
+        let task = parse_line("build --static --release");
+        assert!(matches!(task, Ok(Task::Build { profile: Profile::Release, linkage: server::Linkage::Static })));
     }
-    Ok(())
-}
 
-/// Shrinks further where a wasm-opt program is about; the build does not need it.
-fn optimise(path: &Path) -> Result<()> {
-    let before = fs::metadata(path)?.len();
-    let tool = std::env::var("WASM_OPT").unwrap_or("wasm-opt".into());
-    let out = path.with_extension("opt");
-    let t = Instant::now();
-    match Command::new(&tool).arg(path).args(["-Oz", "--all-features", "-o"]).arg(&out).status() {
-        Ok(s) if s.success() => {
-            fs::rename(&out, path)?;
-            eprintln!("  {tool}: {before} -> {} bytes in {:.1?}", fs::metadata(path)?.len(), t.elapsed());
-        }
-        Ok(s) => bail!("{tool} failed: {s}"),
-        Err(_) => eprintln!("  no wasm-opt here: the browser file stays somewhat larger"),
+    #[test]
+    fn an_unknown_flag_is_named() {
+        let error = parse_line("test --no-broswer").err().map(|error| error.to_string());
+        assert!(error.is_some_and(|text| text.contains("--no-broswer")));
     }
-    Ok(())
-}
-
-/// Writes a file, and in release its compressed forms beside it; returns the brotli size.
-fn put(path: &Path, data: &[u8], compress: bool) -> Result<usize> {
-    fs::write(path, data)?;
-    if !compress {
-        return Ok(0);
-    }
-    let with = |ext: &str| PathBuf::from(format!("{}.{ext}", path.display()));
-    let mut br = Vec::new();
-    let p = brotli::enc::BrotliEncoderParams { quality: 11, lgwin: 24, size_hint: data.len(), ..Default::default() };
-    brotli::BrotliCompress(&mut &data[..], &mut br, &p)?;
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    gz.write_all(data)?;
-    let gz = gz.finish()?;
-    eprintln!(
-        "  {}: {} bytes, gzip {}, brotli {}",
-        path.file_name().unwrap().display(),
-        data.len(),
-        gz.len(),
-        br.len()
-    );
-    fs::write(with("br"), &br)?;
-    fs::write(with("gz"), gz)?;
-    Ok(br.len())
-}
-
-/// `--static`: one file that needs no C library beside it (glibc is linked in), for an empty container image.
-fn server(release: bool) -> Result<()> {
-    let mut c = Command::new("cargo");
-    c.env_remove("CARGO").args(["build", "--locked"]);
-    if release {
-        c.arg("--release");
-    }
-    if std::env::args().any(|a| a == "--static") {
-        // with --target the flag reaches neither build scripts nor macros; the variable replaces what .cargo/config.toml sets
-        c.env("RUSTFLAGS", "-C target-feature=+crt-static --cfg erase_components").args(["--target", "x86_64-unknown-linux-gnu"]);
-    }
-    run(&mut c)
 }

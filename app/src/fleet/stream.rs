@@ -23,7 +23,7 @@ const SNAPSHOT: &str = "/v1/fleet";
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A connection on which nothing has come for so long is given up: a dead tunnel closes nothing.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 /// A page that has been hidden for so long lets the stream go.
 const HIDDEN: Duration = Duration::from_secs(20);
 /// A snapshot that takes longer is given up.

@@ -203,6 +203,7 @@ fn without_worker(reason: &Reason) -> Reason {
     let place = |url: &str| if is_loopback(url) { "127.0.0.1".to_owned() } else { String::new() };
     match reason {
         Reason::HeartbeatLost { timeout_s, .. } => Reason::HeartbeatLost { last_ms: None, timeout_s: *timeout_s },
+        Reason::WorkerStopped { .. } => Reason::WorkerStopped { at_ms: 0 },
         Reason::DirectRefused { url } => Reason::DirectRefused { url: place(url) },
         Reason::DirectTimedOut { url, timeout_s } => Reason::DirectTimedOut { url: place(url), timeout_s: *timeout_s },
         Reason::DirectNotResolved { .. } => Reason::DirectNotResolved { url: String::new(), host: String::new() },

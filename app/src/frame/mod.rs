@@ -23,7 +23,7 @@ pub fn Frame() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     #[cfg(feature = "hydrate")]
-    Effect::new(move |_| crate::fleet::follow(fleet));
+    follow_once_allowed(fleet);
     Effect::new(move |_| show_in_tab(fleet.troubled()));
     Effect::new(|_| menus::close_on_press_elsewhere());
     let is_stale = move || matches!(fleet.connection(), crate::fleet::Connection::Broken(_));
@@ -45,6 +45,25 @@ pub fn Frame() -> impl IntoView {
             <main id="content" tabindex="-1"><Outlet/></main>
         </div>
     }
+}
+
+/// Follows the fleet for as long as the frame is there. Not before the first password is changed: until then the server
+/// gives nothing but the page for that.
+#[cfg(feature = "hydrate")]
+fn follow_once_allowed(fleet: crate::fleet::Fleet) {
+    let path = use_location().pathname;
+    let owner = Owner::current();
+    Effect::new(move |follows: Option<bool>| {
+        let is_allowed = *path.read() != paths::PASSWORD;
+        if follows == Some(true) || !is_allowed {
+            return follows == Some(true);
+        }
+        if let Some(owner) = &owner {
+            // not the effect's own, which ends with each change of the path
+            owner.with(|| crate::fleet::follow(fleet));
+        }
+        true
+    });
 }
 
 #[component]

@@ -53,7 +53,7 @@ pub const EN: LoginMessages = LoginMessages {
     no_cookie_blocked: "Allow cookies for this address and log in again.",
     no_cookie_secure: "If a proxy stands in between: the cookie is sent only over https when the proxy says that the browser uses https. Open this page by https, or correct the X-Forwarded-Proto header that the proxy sets.",
     first_time: "First login, or password lost?",
-    first_time_text: "The user is admin. This file on the server’s host holds the first password:",
+    first_time_text: "The user is admin. This file on the server’s host holds the first password, or the same file in the data directory that you chose:",
     lost_password: "This command sets a new one there:",
 };
 
@@ -72,6 +72,6 @@ pub const ZH: LoginMessages = LoginMessages {
     no_cookie_blocked: "请允许该地址使用 Cookie，然后重新登录。",
     no_cookie_secure: "如果中间有代理：当代理声明浏览器使用 https 时，Cookie 只会通过 https 发送。请用 https 打开本页，或修正代理设置的 X-Forwarded-Proto 请求头。",
     first_time: "首次登录，或忘记密码？",
-    first_time_text: "用户名为 admin，初始密码保存在服务端主机的以下文件中：",
+    first_time_text: "用户名为 admin，初始密码保存在服务端主机的以下文件中（若指定了其他数据目录，则在该目录下）：",
     lost_password: "可在该主机上用以下命令重设：",
 };

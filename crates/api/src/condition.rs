@@ -124,6 +124,11 @@ pub enum Reason {
         /// `--worker-offline-timeout`, in seconds.
         timeout_s: u64,
     },
+    /// The worker said good-bye: somebody stopped it.
+    WorkerStopped {
+        /// When, in milliseconds since 1970 by the server's clock.
+        at_ms: i64,
+    },
     /// None since the server started or woke; nobody is judged before the time given.
     HeartbeatAwaited {
         /// When judging begins, in milliseconds since 1970 by the server's clock.

@@ -123,6 +123,7 @@ pub struct DeviceView {
     /// Whether the vendor's tool calls it healthy.
     pub health: Option<DeviceHealth>,
     /// What changes all the time.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Option<f64>>))]
     pub readings: DeviceReadings,
 }
 
@@ -163,6 +164,7 @@ pub struct ReadingsUpdate {
     /// The worker.
     pub id: WorkerId,
     /// In the order of [`WorkerView::devices`].
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Vec<Option<f64>>>))]
     pub devices: Vec<DeviceReadings>,
     /// Processor and memory of the host.
     pub host: HostView,

@@ -1,1 +1,17 @@
-//! x
+//! Host facts and accelerators of the machine this runs on.
+//!
+//! Parsers take text and spawn nothing; [`Detector`] runs the vendors' tools and ties their answers together;
+//! [`HostSampler`] reads what the kernel says of processors, memory and disks. Neither ever fails as a whole: what
+//! cannot be known is absent, and why is a [`api::Problem`] beside the facts that are known.
+
+mod ascend;
+mod detector;
+mod history;
+mod host;
+mod problem_ages;
+mod text;
+mod tool;
+mod vendor;
+
+pub use detector::{Detector, DetectorConfig, Inventory};
+pub use host::{HostFacts, HostSampler};

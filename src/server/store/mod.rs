@@ -3,7 +3,17 @@
 //! Queries are static text with `$1` parameters that PostgreSQL takes too; what is SQLite's own (pragmas, the form of
 //! migrations) stays in this file and in `sqlite/`.
 
-use sqlx::migrate::MigrateError;
+mod api_keys;
+mod sessions;
+mod upgrade;
+mod users;
+pub mod workers;
+
+pub use api_keys::{ApiKeyOwner, ApiKeyRow, NewApiKey};
+pub use sessions::{NewSession, SessionRow};
+pub use users::{NewPassword, NewUser, UserRow};
+
+use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +23,8 @@ use thiserror::Error;
 const READERS: u32 = 4;
 /// Longer than any batch of ours; a query that waits longer is answered 503 rather than piling up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+static MIGRATIONS: Migrator = sqlx::migrate!("src/server/store/sqlite");
 
 /// The database. Cloning it clones a handle.
 #[derive(Clone, Debug)]
@@ -28,6 +40,22 @@ pub enum OpenError {
     /// The file cannot be opened or read.
     #[error("cannot open the database {path}: {source}")]
     Open {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: sqlx::Error,
+    },
+    /// Another program's.
+    #[error(
+        "the database {path} is a GPUStack 0.7's and is left untouched; name another file, or none, with --database-url"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The copy that is made before an upgrade failed; nothing was changed.
+    #[error("cannot copy the database {path} before bringing it up to date: {source}; is there room beside it?")]
+    Copy {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -64,13 +92,19 @@ impl Store {
             .busy_timeout(ACQUIRE_TIMEOUT)
             .foreign_keys(true);
         let open_failed = |source| OpenError::Open { path: path.to_owned(), source };
+        upgrade::make_private(path).map_err(|error| open_failed(sqlx::Error::Io(error)))?;
+        upgrade::refuse_foreign(path).await?;
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_with(options.clone())
             .await
             .map_err(open_failed)?;
-        sqlx::migrate!("src/server/store/sqlite").run(&writer).await.map_err(|source| match source {
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        if let Some(copy) = upgrade::copy_before(&writer, path, newest).await? {
+            tracing::info!(copy = %copy.display(), "the database is brought up to date; it was copied first");
+        }
+        MIGRATIONS.run(&writer).await.map_err(|source| match source {
             MigrateError::VersionMissing(_) => OpenError::Newer { path: path.to_owned() },
             source => OpenError::Migrate { path: path.to_owned(), source },
         })?;
@@ -93,11 +127,31 @@ impl Store {
         &self.readers
     }
 
+    /// A value of `settings`.
+    pub async fn setting(&self, name: &str) -> sqlx::Result<Option<String>> {
+        sqlx::query_scalar("SELECT value FROM settings WHERE name = $1").bind(name).fetch_optional(self.readers()).await
+    }
+
+    /// The value of `settings` that is there, else `value`, which is then there.
+    pub async fn setting_or_insert(&self, name: &str, value: &str) -> sqlx::Result<String> {
+        sqlx::query("INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
+            .bind(name)
+            .bind(value)
+            .execute(self.writer())
+            .await?;
+        sqlx::query_scalar("SELECT value FROM settings WHERE name = $1").bind(name).fetch_one(self.writer()).await
+    }
+
     /// Writes everything to the main file and closes it.
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+/// Milliseconds since 1970, by this host's clock.
+pub fn now_ms() -> i64 {
+    chrono::Utc::now().timestamp_millis()
 }
 
 #[cfg(test)]
@@ -112,7 +166,7 @@ mod tests {
             let store = Store::open(&path).await.unwrap();
             let applied: i64 =
                 sqlx::query_scalar("SELECT COUNT(*) FROM _sqlx_migrations").fetch_one(store.readers()).await.unwrap();
-            assert_eq!(usize::try_from(applied).unwrap(), sqlx::migrate!("src/server/store/sqlite").iter().count());
+            assert_eq!(usize::try_from(applied).unwrap(), MIGRATIONS.iter().count());
             store.close().await;
         }
     }

@@ -69,7 +69,7 @@ impl OsFamily {
 pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
     let places = Places::of(language);
     match reason {
-        Reason::HeartbeatLost { .. } => lost_heartbeat(places),
+        Reason::HeartbeatLost { .. } | Reason::WorkerStopped { .. } => lost_heartbeat(places),
         Reason::DirectRefused { url }
         | Reason::DirectTimedOut { url, .. }
         | Reason::DirectClosed { url }

@@ -10,6 +10,7 @@ pub const fn title(reason: &Reason) -> &'static str {
     match reason {
         Reason::HeartbeatReceived {} => "Heartbeats arrive",
         Reason::HeartbeatLost { .. } => "Heartbeat lost",
+        Reason::WorkerStopped { .. } => "Stopped",
         Reason::HeartbeatAwaited { .. } => "Waiting for a heartbeat",
         Reason::DirectAnswered { .. } => "Probe answered",
         Reason::DirectNotProbed { .. } => "Not probed yet",
@@ -45,6 +46,7 @@ pub const fn title(reason: &Reason) -> &'static str {
 }
 
 /// What happened.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason; the compiler sees that none is missing")]
 pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
     let span = words::EN.span;
     match reason {
@@ -54,6 +56,9 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HeartbeatLost { last_ms: None, timeout_s } => {
             format!("No heartbeat since the server started; the limit is {timeout_s} s.")
+        }
+        Reason::WorkerStopped { at_ms } => {
+            format!("The worker was stopped {} ago, at {}.", span(context.span_since(*at_ms)), context.time(*at_ms))
         }
         Reason::HeartbeatAwaited { until_ms } => {
             format!("The server has just started and waits for this worker until {}.", context.time(*until_ms))
@@ -162,6 +167,9 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         | Reason::DevicesWorking { .. }
         | Reason::DevicesNone {} => String::new(),
         Reason::HeartbeatLost { .. } => lost_heartbeat(context.also).to_owned(),
+        Reason::WorkerStopped { .. } => {
+            "Start it again, or delete it here if it is not to come back.".to_owned()
+        }
         Reason::HeartbeatAwaited { .. } => "Nothing to do: it is judged after that time.".to_owned(),
         Reason::DirectNotProbed { .. } => "Nothing to do: the first probe follows within seconds.".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {

@@ -79,6 +79,7 @@ pub(crate) mod tests {
             Reason::HeartbeatReceived {},
             Reason::HeartbeatLost { last_ms: Some(NOW_MS - 187_000), timeout_s: 60 },
             Reason::HeartbeatLost { last_ms: None, timeout_s: 60 },
+            Reason::WorkerStopped { at_ms: NOW_MS - 187_000 },
             Reason::HeartbeatAwaited { until_ms: NOW_MS + 30_000 },
             Reason::DirectAnswered { url: url(), round_trip_ms: 0.8 },
             Reason::DirectNotProbed { url: url() },
@@ -117,6 +118,7 @@ pub(crate) mod tests {
             match reason {
                 Reason::HeartbeatReceived { .. }
                 | Reason::HeartbeatLost { .. }
+                | Reason::WorkerStopped { .. }
                 | Reason::HeartbeatAwaited { .. }
                 | Reason::DirectAnswered { .. }
                 | Reason::DirectNotProbed { .. }

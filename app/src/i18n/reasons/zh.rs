@@ -10,6 +10,7 @@ pub const fn title(reason: &Reason) -> &'static str {
     match reason {
         Reason::HeartbeatReceived {} => "心跳正常",
         Reason::HeartbeatLost { .. } => "心跳丢失",
+        Reason::WorkerStopped { .. } => "已停止",
         Reason::HeartbeatAwaited { .. } => "等待心跳",
         Reason::DirectAnswered { .. } => "探测有应答",
         Reason::DirectNotProbed { .. } => "尚未探测",
@@ -54,6 +55,9 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HeartbeatLost { last_ms: None, timeout_s } => {
             format!("服务端启动后一直未收到心跳，期限为 {timeout_s} 秒。")
+        }
+        Reason::WorkerStopped { at_ms } => {
+            format!("工作节点已于 {} 停止（{}前）。", context.time(*at_ms), span(context.span_since(*at_ms)))
         }
         Reason::HeartbeatAwaited { until_ms } => {
             format!("服务端刚刚启动，等待该节点的心跳，直到 {}。", context.time(*until_ms))
@@ -143,6 +147,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         | Reason::DevicesWorking { .. }
         | Reason::DevicesNone {} => String::new(),
         Reason::HeartbeatLost { .. } => lost_heartbeat(context.also).to_owned(),
+        Reason::WorkerStopped { .. } => "请重新启动该节点；如不再使用，可在此删除。".to_owned(),
         Reason::HeartbeatAwaited { .. } => "无需操作：到时再判断其状态。".to_owned(),
         Reason::DirectNotProbed { .. } => "无需操作：几秒内会进行首次探测。".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {

@@ -456,6 +456,7 @@ mod tests {
             join: JoinInfo {
                 server_url: "http://10.0.0.1:8090".into(),
                 token: "c8e291d8045736ab3aa5ddb6de619291".into(),
+                token_file: None,
                 version: "0.1.0".into(),
                 port: 8090,
             },

@@ -16,8 +16,8 @@ use leptos_meta::Title;
 use password::PasswordForm;
 pub use password::PasswordPage;
 
-/// Where the server keeps the join token.
-const TOKEN_FILE: &str = "/var/lib/gpustack/token";
+/// Where a server in a container keeps the join token.
+const CONTAINER_TOKEN_FILE: &str = "/var/lib/gpustack/token";
 /// Prints it when the server runs in a container named as in the operating guide.
 const TOKEN_COMMAND: &str = "docker exec -it gpustack cat /var/lib/gpustack/token";
 
@@ -54,11 +54,11 @@ pub fn SettingsPage() -> impl IntoView {
 #[component]
 fn Sections(info: JoinInfo) -> impl IntoView {
     let text = use_text();
-    let JoinInfo { server_url, token, version, .. } = info;
+    let JoinInfo { server_url, token, token_file, version, .. } = info;
     view! {
         <section class="panel settings-part">
             <h2>{text.of(|m| m.settings.token)}</h2>
-            <Token token/>
+            <Token token token_file/>
         </section>
         <section class="panel settings-part">
             <h2>{text.of(|m| m.settings.password)}</h2>
@@ -85,7 +85,7 @@ fn Sections(info: JoinInfo) -> impl IntoView {
 
 /// The join token, hidden until asked for: screens are shared and photographed.
 #[component]
-fn Token(token: String) -> impl IntoView {
+fn Token(token: String, token_file: Option<String>) -> impl IntoView {
     let text = use_text();
     let mask = "•".repeat(token.chars().count().clamp(8, 32));
     view! {
@@ -101,12 +101,23 @@ fn Token(token: String) -> impl IntoView {
             </details>
             <CopyButton text=token/>
         </div>
-        <dl class="token-facts">
-            <dt>{text.of(|m| m.settings.token_file)}</dt>
-            <dd><code>{TOKEN_FILE}</code></dd>
-            <dt>{text.of(|m| m.settings.token_command)}</dt>
-            <dd><code>{TOKEN_COMMAND}</code></dd>
-        </dl>
+        {token_file
+            .map(|file| {
+                let may_be_in_container = file == CONTAINER_TOKEN_FILE;
+                view! {
+                    <dl class="token-facts">
+                        <dt>{text.of(|m| m.settings.token_file)}</dt>
+                        <dd><code>{file}</code></dd>
+                        {may_be_in_container
+                            .then(|| {
+                                view! {
+                                    <dt>{text.of(|m| m.settings.token_command)}</dt>
+                                    <dd><code>{TOKEN_COMMAND}</code></dd>
+                                }
+                            })}
+                    </dl>
+                }
+            })}
         <p><a href=paths::ADD_WORKER>{Icon::Add.view()} " " {text.of(|m| m.settings.to_add_worker)}</a></p>
     }
 }

@@ -179,12 +179,12 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
                 <StateBadge state/>
                 <Actions worker=worker.clone() state asked_by/>
             </div>
-            <p class="worker-place">
+            <div class="worker-place">
                 <span class="mono">{address}</span>
                 <CopyButton text=address compact=true label=Signal::derive(move || text.get().workers.copy_address.to_owned())/>
                 <span>{move || place.get().1}</span>
                 <Labels worker/>
-            </p>
+            </div>
             {move || is_gone.get().then(|| view! { <p class="note warning">{text.of(|m| m.frame.no_such_thing)}</p> })}
         </div>
     }

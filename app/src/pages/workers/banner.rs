@@ -117,8 +117,9 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
     let since = move || {
         let line = line.read();
         let line = line.as_ref()?;
-        // The sentence says when the last heartbeat was.
-        let is_said = line.worker_count == 1 && matches!(line.reason, Reason::HeartbeatLost { .. });
+        // The sentence says when.
+        let is_said = line.worker_count == 1
+            && matches!(line.reason, Reason::HeartbeatLost { .. } | Reason::WorkerStopped { .. });
         let since_ms = line.since_ms.filter(|_| !is_said)?;
         Some((text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get())))
     };

@@ -105,8 +105,7 @@ where
     E: ElementType,
     E::Output: JsCast + Clone + AsRef<HtmlElement> + 'static,
 {
-    // What the server renders; the browser measures once it has taken over.
-    let range = RwSignal::new(Range { first: 0, end: FleetPart::ROWS });
+    let range = RwSignal::new(START);
     let measure = move || {
         let Some(container) = container.get_untracked() else { return };
         let count = ids.with_untracked(Vec::len);
@@ -119,8 +118,12 @@ where
         }
     };
     Effect::new(move |_| {
-        ids.track();
+        let count = ids.read().len();
         container.track();
+        // Fewer rows than before may leave none in the document, and there would be nothing to measure.
+        if range.read_untracked().first >= count {
+            range.set(START);
+        }
         request_animation_frame(measure);
     });
     let listen = move |event: &'static str| {
@@ -134,6 +137,9 @@ where
         ids.with(|ids| ids.iter().copied().skip(first).take(end.saturating_sub(first)).collect())
     })
 }
+
+/// What the server renders; the browser measures once it has taken over.
+const START: Range = Range { first: 0, end: FleetPart::ROWS };
 
 /// Places of items: from the first to before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

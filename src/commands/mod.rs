@@ -1,0 +1,67 @@
+//! The command line: a file for each sub-command.
+
+mod devices;
+mod exit;
+mod logging;
+mod output;
+mod reset_admin_password;
+mod settings;
+mod start;
+mod stop;
+mod token;
+mod version;
+
+use clap::{Parser, Subcommand};
+use exit::CommandError;
+use std::process::ExitCode;
+
+/// Unifies GPUs and NPUs that sit in networks which cannot reach one another.
+#[derive(Debug, Parser)]
+#[command(name = "gpustack", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a server, or with --server-url a worker.
+    Start(Box<start::StartArgs>),
+    /// Print the version.
+    Version(version::VersionArgs),
+    /// Print the join token of the server on this host.
+    Token(settings::ServerStateArgs),
+    /// Give the admin a new password, whether the server runs or not.
+    ResetAdminPassword(settings::ServerStateArgs),
+    /// Show what a worker on this host would report.
+    Devices(devices::DevicesArgs),
+}
+
+/// Reads the command line, does what it says, and tells the outcome.
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+fn run(command: Command) -> Result<(), CommandError> {
+    match command {
+        Command::Start(args) => start::run(*args),
+        Command::Version(args) => version::run(args),
+        Command::Token(args) => token::run(&args),
+        Command::ResetAdminPassword(args) => reset_admin_password::run(&args),
+        Command::Devices(args) => devices::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

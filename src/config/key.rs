@@ -1,0 +1,172 @@
+//! The names of all settings: one word names the flag, the variable and the key of the configuration file.
+
+/// One setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// Verbose log.
+    Debug,
+    /// Where the state is kept.
+    DataDir,
+    /// The join token.
+    Token,
+    /// Address to listen on.
+    Host,
+    /// Port to listen on.
+    Port,
+    /// The admin's first password.
+    BootstrapPassword,
+    /// No worker in the server's process.
+    DisableWorker,
+    /// Private key for TLS.
+    SslKeyfile,
+    /// Certificate for TLS.
+    SslCertfile,
+    /// Where the database is.
+    DatabaseUrl,
+    /// Seconds without a heartbeat after which a worker is Not Ready.
+    WorkerOfflineTimeout,
+    /// The server to join.
+    ServerUrl,
+    /// The worker's address.
+    WorkerIp,
+    /// The interface whose address is the worker's.
+    WorkerIfname,
+    /// The worker's port.
+    WorkerPort,
+    /// The worker's name.
+    WorkerName,
+    /// Authorities that the server's certificate may come from.
+    CaFile,
+    /// Kept free for the system.
+    SystemReserved,
+}
+
+impl Key {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::Debug,
+        Self::DataDir,
+        Self::Token,
+        Self::Host,
+        Self::Port,
+        Self::BootstrapPassword,
+        Self::DisableWorker,
+        Self::SslKeyfile,
+        Self::SslCertfile,
+        Self::DatabaseUrl,
+        Self::WorkerOfflineTimeout,
+        Self::ServerUrl,
+        Self::WorkerIp,
+        Self::WorkerIfname,
+        Self::WorkerPort,
+        Self::WorkerName,
+        Self::CaFile,
+        Self::SystemReserved,
+    ];
+
+    /// As the configuration file spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::DataDir => "data_dir",
+            Self::Token => "token",
+            Self::Host => "host",
+            Self::Port => "port",
+            Self::BootstrapPassword => "bootstrap_password",
+            Self::DisableWorker => "disable_worker",
+            Self::SslKeyfile => "ssl_keyfile",
+            Self::SslCertfile => "ssl_certfile",
+            Self::DatabaseUrl => "database_url",
+            Self::WorkerOfflineTimeout => "worker_offline_timeout",
+            Self::ServerUrl => "server_url",
+            Self::WorkerIp => "worker_ip",
+            Self::WorkerIfname => "worker_ifname",
+            Self::WorkerPort => "worker_port",
+            Self::WorkerName => "worker_name",
+            Self::CaFile => "ca_file",
+            Self::SystemReserved => "system_reserved",
+        }
+    }
+
+    /// As the command line spells it.
+    pub fn flag(self) -> String {
+        format!("--{}", self.name().replace('_', "-"))
+    }
+
+    /// As the environment spells it.
+    pub fn variable(self) -> String {
+        format!("GPUSTACK_{}", self.name().to_ascii_uppercase())
+    }
+
+    /// The setting that a configuration file means by `name`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.name() == name)
+    }
+
+    /// Whether the value must never be shown.
+    pub fn is_secret(self) -> bool {
+        matches!(self, Self::Token | Self::BootstrapPassword)
+    }
+}
+
+/// Keys that GPUStack 0.7 reads and that mean nothing here yet: an existing file keeps working. From its
+/// documentation of `gpustack start`.
+pub const WITHOUT_EFFECT: [&str; 57] = [
+    "allow_credentials",
+    "allow_headers",
+    "allow_methods",
+    "allow_origins",
+    "bin_dir",
+    "cache_dir",
+    "disable_metrics",
+    "disable_openapi_docs",
+    "disable_rpc_servers",
+    "disable_update_check",
+    "enable_cors",
+    "enable_hf_transfer",
+    "enable_hf_xet",
+    "enable_ray",
+    "external_auth_avatar_url",
+    "external_auth_full_name",
+    "external_auth_name",
+    "external_auth_type",
+    "force_auth_localhost",
+    "huggingface_token",
+    "log_dir",
+    "metrics_port",
+    "model_catalog_file",
+    "oidc_client_id",
+    "oidc_client_secret",
+    "oidc_issuer",
+    "oidc_redirect_uri",
+    "ollama_library_base_url",
+    "pipx_path",
+    "ray_args",
+    "ray_client_server_port",
+    "ray_dashboard_agent_grpc_port",
+    "ray_dashboard_agent_listen_port",
+    "ray_dashboard_port",
+    "ray_metrics_export_port",
+    "ray_node_manager_port",
+    "ray_object_manager_port",
+    "ray_port",
+    "ray_runtime_env_agent_port",
+    "ray_worker_port_range",
+    "resources",
+    "rpc_server_args",
+    "rpc_server_port_range",
+    "saml_idp_entity_id",
+    "saml_idp_logout_url",
+    "saml_idp_server_url",
+    "saml_idp_x509_cert",
+    "saml_security",
+    "saml_sp_acs_url",
+    "saml_sp_attribute_prefix",
+    "saml_sp_entity_id",
+    "saml_sp_private_key",
+    "saml_sp_slo_url",
+    "saml_sp_x509_cert",
+    "service_port_range",
+    "tools_download_base_url",
+    "update_check_url",
+];

@@ -1,0 +1,407 @@
+//! Tells what changed: once a second one look at all workers, one update for all browsers, and a note of every change
+//! of state for the workers' pages.
+
+use crate::server::journal::Journal;
+use crate::server::registry::assess::{self, Assessment, Liveness};
+use crate::server::registry::facts::Facts;
+use crate::server::registry::time::{Gap, Moment, TICK};
+use crate::server::registry::{Announced, Registry, Worker, view};
+use crate::server::supervisor::Job;
+use api::{Condition, ConditionKind, ConditionStatus, FleetUpdate, Reason, WorkerEventKind, WorkerState};
+use std::convert::Infallible;
+use std::mem::{self, Discriminant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::broadcast;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Updates that a slow reader may be behind; beyond, it is told to read everything anew.
+const RING: usize = 16;
+
+/// The channel of updates. Cloning it clones a handle.
+#[derive(Clone, Debug)]
+pub struct Announcer {
+    sequence: Arc<AtomicU64>,
+    updates: broadcast::Sender<Arc<Announcement>>,
+}
+
+/// What changed within a second.
+#[derive(Debug)]
+pub struct Announcement {
+    /// A [`FleetUpdate`], shared by all browsers; None when nobody listened.
+    pub json: Option<Arc<str>>,
+    /// Workers that changed in more than their heartbeat.
+    pub touched: Vec<Arc<Worker>>,
+    /// Deleted workers.
+    pub removed: Vec<Arc<Worker>>,
+}
+
+impl Default for Announcer {
+    fn default() -> Self {
+        Self { sequence: Arc::default(), updates: broadcast::channel(RING).0 }
+    }
+}
+
+impl Announcer {
+    /// Updates from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Announcement>> {
+        self.updates.subscribe()
+    }
+
+    /// The number of the last update.
+    pub fn sequence(&self) -> u64 {
+        self.sequence.load(Ordering::Acquire)
+    }
+}
+
+/// Announces, for ever.
+pub async fn run(announcer: Announcer, registry: Registry, journal: Journal, job: Job) -> Infallible {
+    let mut round = Round { announcer, registry, journal, wall_offset_ms: None };
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        round.look();
+        job.succeeded();
+    }
+}
+
+struct Round {
+    announcer: Announcer,
+    registry: Registry,
+    journal: Journal,
+    wall_offset_ms: Option<i64>,
+}
+
+impl Round {
+    fn look(&mut self) {
+        if let Some(gap) = self.registry.clock().tick() {
+            self.note_gap(gap);
+        }
+        let moment = self.registry.moment();
+        // when the server's clock was set, every time that browsers have is wrong
+        let clock_was_set = self.wall_offset_ms.is_some_and(|before| before != moment.wall_offset_ms);
+        self.wall_offset_ms = Some(moment.wall_offset_ms);
+        let is_heard = self.announcer.updates.receiver_count() > 0;
+        let mut update = FleetUpdate::default();
+        let mut touched = Vec::new();
+        for worker in self.registry.all() {
+            if self.look_at(&worker, &moment, clock_was_set, is_heard, &mut update) {
+                touched.push(worker);
+            }
+        }
+        let removed = self.registry.take_removed();
+        update.removed = removed.iter().map(|worker| worker.id()).collect();
+        let is_empty = touched.is_empty() && removed.is_empty() && update.heartbeats.is_empty();
+        if !is_empty {
+            self.send(update, touched, removed, &moment, is_heard);
+        }
+    }
+
+    fn send(
+        &self,
+        mut update: FleetUpdate,
+        touched: Vec<Arc<Worker>>,
+        removed: Vec<Arc<Worker>>,
+        moment: &Moment,
+        is_heard: bool,
+    ) {
+        let sequence = self.announcer.sequence() + 1;
+        update.sequence = sequence;
+        update.server_time_ms = moment.wall_ms(moment.now);
+        let json = if is_heard { serde_json::to_string(&update).ok().map(Arc::from) } else { None };
+        // who subscribes between these two lines gets a hello with this number and needs no such update
+        self.announcer.sequence.store(sequence, Ordering::Release);
+        // an error says that nobody listens
+        let _ = self.announcer.updates.send(Arc::new(Announcement { json, touched, removed }));
+    }
+
+    /// Puts what changed about a worker into the update; true when it is more than its heartbeat.
+    fn look_at(
+        &self,
+        worker: &Worker,
+        moment: &Moment,
+        clock_was_set: bool,
+        is_heard: bool,
+        update: &mut FleetUpdate,
+    ) -> bool {
+        let policy = self.registry.policy();
+        let mut facts = worker.facts();
+        let state = assess::state(&facts, moment, policy);
+        let excused = matches!(assess::liveness(&facts, moment, policy), Liveness::Excused | Liveness::Awaited);
+        let identity_troubled = assess::has_identity_trouble(&facts, moment);
+        let untold = mem::take(&mut facts.untold);
+
+        let mut announced = worker.announced();
+        let is_changed = untold.shape
+            || clock_was_set
+            || announced.state != Some(state)
+            || announced.excused != excused
+            || announced.identity_troubled != identity_troubled;
+        if is_changed {
+            let assessment = assess::assess(&facts, moment, policy);
+            self.note_changes(&facts, &announced, &assessment, moment);
+            let troubles = assessment.conditions.iter().filter(|condition| is_trouble(condition)).cloned().collect();
+            *announced = Announced { state: Some(state), excused, identity_troubled, troubles };
+            if is_heard {
+                update.changed.push(view::assessed_view(&facts, assessment, moment));
+            }
+            return true;
+        }
+        drop(announced);
+        if untold.heartbeat
+            && let Some(heartbeat) = facts.heartbeat
+        {
+            update.heartbeats.push((worker.id(), moment.wall_ms(heartbeat.last)));
+        }
+        if untold.readings && is_heard {
+            update.readings.push(view::readings_update(&facts));
+        }
+        untold.readings
+    }
+
+    fn note_changes(&self, facts: &Facts, before: &Announced, after: &Assessment, moment: &Moment) {
+        for event in changes(before, after) {
+            if let WorkerEventKind::StateChanged { from, to, reason } = &event {
+                let (worker, name) = (facts.row.id.0, &facts.row.name);
+                tracing::info!(worker, name, ?from, ?to, ?reason, "a worker's state changed");
+            }
+            self.journal.note(facts.row.id, moment.wall_ms(moment.now), event);
+        }
+    }
+
+    fn note_gap(&self, gap: Gap) {
+        let seconds = gap.length.as_secs();
+        tracing::warn!(seconds, "the server stood still; nobody is judged for a full offline timeout");
+        let moment = self.registry.moment();
+        for worker in self.registry.all() {
+            let was_alive =
+                !matches!(assess::liveness(&worker.facts(), &moment, self.registry.policy()), Liveness::Lost { .. });
+            if was_alive {
+                self.journal.note(worker.id(), moment.wall_ms(moment.now), WorkerEventKind::ServerGap { seconds });
+            }
+        }
+    }
+}
+
+/// A condition that is not about the state, and is wrong.
+fn is_trouble(condition: &Condition) -> bool {
+    condition.status == ConditionStatus::False
+        && matches!(condition.kind, ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity)
+}
+
+/// What is worth a line on the worker's page.
+fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
+    // the server has just started: nothing changed by that
+    let Some(from) = before.state else { return Vec::new() };
+    let mut events = Vec::new();
+    let to = after.state;
+    let was_only_awaited = from == WorkerState::Pending && to == WorkerState::Ready;
+    if from != to && !was_only_awaited {
+        events.push(WorkerEventKind::StateChanged { from, to, reason: cause_of(to, &after.conditions) });
+    }
+    let troubles = || after.conditions.iter().filter(|condition| is_trouble(condition));
+    for condition in troubles() {
+        let earlier = before.troubles.iter().find(|earlier| is_same_trouble(earlier, condition));
+        if earlier.is_none_or(|earlier| earlier.severity != condition.severity) {
+            let (severity, reason) = (condition.severity, condition.reason.clone());
+            events.push(WorkerEventKind::ConditionChanged { severity, reason });
+        }
+    }
+    let is_over = |kind| {
+        let had = before.troubles.iter().any(|earlier| earlier.kind == kind);
+        had && !troubles().any(|condition| condition.kind == kind)
+    };
+    for kind in [ConditionKind::Clock, ConditionKind::Devices] {
+        let now = after.conditions.iter().find(|condition| condition.kind == kind);
+        if let Some(now) = now.filter(|_| is_over(kind)) {
+            events.push(WorkerEventKind::ConditionChanged { severity: now.severity, reason: now.reason.clone() });
+        }
+    }
+    events
+}
+
+fn cause_of(state: WorkerState, conditions: &[Condition]) -> Option<Reason> {
+    let kind = match state {
+        WorkerState::NotReady | WorkerState::Pending => ConditionKind::Heartbeat,
+        WorkerState::Unreachable => ConditionKind::Direct,
+        WorkerState::Ready | WorkerState::Maintenance => return None,
+    };
+    conditions.iter().find(|condition| condition.kind == kind).map(|condition| condition.reason.clone())
+}
+
+fn is_same_trouble(a: &Condition, b: &Condition) -> bool {
+    a.kind == b.kind && subject(&a.reason) == subject(&b.reason)
+}
+
+/// What a reason is about, without the figures that change all the time.
+fn subject(reason: &Reason) -> (Discriminant<Reason>, Option<String>) {
+    let about = match reason {
+        Reason::ToolTimedOut { tool, .. }
+        | Reason::ToolFailed { tool, .. }
+        | Reason::ToolNotStarted { tool, .. }
+        | Reason::ToolMissing { tool }
+        | Reason::ToolOutputUnknown { tool, .. } => Some(tool.clone()),
+        Reason::DriverInitFailed { code, .. } | Reason::DeviceInUseElsewhere { code, .. } => Some(code.to_string()),
+        Reason::DriverLibraryMissing { library, .. } => Some(library.clone()),
+        Reason::DeviceNodeMissing { node } | Reason::DeviceNodeUnreadable { node } => Some(node.clone()),
+        Reason::DeviceUnhealthy { index, .. } => Some(index.to_string()),
+        Reason::DevicesMissing { found, .. } => Some(found.to_string()),
+        Reason::ClockOffsetZone { half_hours, .. } => Some(half_hours.to_string()),
+        _ => None,
+    };
+    (mem::discriminant(reason), about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::Severity;
+
+    fn assessed(state: WorkerState, conditions: Vec<Condition>) -> Assessment {
+        Assessment { state, conditions }
+    }
+
+    fn announced(state: Option<WorkerState>, troubles: Vec<Condition>) -> Announced {
+        Announced { state, troubles, ..Announced::default() }
+    }
+
+    fn wrong(kind: ConditionKind, severity: Severity, reason: Reason) -> Condition {
+        Condition { kind, status: ConditionStatus::False, severity, reason, since_ms: None }
+    }
+
+    fn clock_off(offset_ms: i64) -> Condition {
+        wrong(ConditionKind::Clock, Severity::Error, Reason::ClockOffset { offset_ms, error_ms: 1 })
+    }
+
+    #[test]
+    fn a_change_of_state_is_noted_with_its_cause_and_the_servers_start_is_none() {
+        let lost = Reason::HeartbeatLost { last_ms: None, timeout_s: 60 };
+        let after =
+            || assessed(WorkerState::NotReady, vec![wrong(ConditionKind::Heartbeat, Severity::Error, lost.clone())]);
+        assert_eq!(changes(&announced(None, vec![]), &after()), []);
+        assert_eq!(changes(&announced(Some(WorkerState::NotReady), vec![]), &after()), []);
+        let event = WorkerEventKind::StateChanged {
+            from: WorkerState::Ready,
+            to: WorkerState::NotReady,
+            reason: Some(lost.clone()),
+        };
+        assert_eq!(changes(&announced(Some(WorkerState::Ready), vec![]), &after()), [event]);
+    }
+
+    #[test]
+    fn a_restart_of_the_server_is_no_change_of_those_who_come_back() {
+        let after = assessed(WorkerState::Ready, vec![]);
+        assert_eq!(changes(&announced(Some(WorkerState::Pending), vec![]), &after), []);
+    }
+
+    #[test]
+    fn a_trouble_is_noted_when_it_begins_and_ends_and_not_when_its_figures_move() {
+        let ready = Some(WorkerState::Ready);
+        let begun = changes(&announced(ready, vec![]), &assessed(WorkerState::Ready, vec![clock_off(187_000)]));
+        assert_eq!(begun.len(), 1);
+        let moved = assessed(WorkerState::Ready, vec![clock_off(188_000)]);
+        assert_eq!(changes(&announced(ready, vec![clock_off(187_000)]), &moved), []);
+        let in_sync = Reason::ClockInSync { offset_ms: 1, error_ms: 1 };
+        let well = Condition {
+            kind: ConditionKind::Clock,
+            status: ConditionStatus::True,
+            severity: Severity::Ok,
+            reason: in_sync.clone(),
+            since_ms: None,
+        };
+        let ended = changes(&announced(ready, vec![clock_off(187_000)]), &assessed(WorkerState::Ready, vec![well]));
+        assert_eq!(ended, [WorkerEventKind::ConditionChanged { severity: Severity::Ok, reason: in_sync }]);
+    }
+
+    use crate::server::registry::assess::Policy;
+    use crate::server::registry::facts::tests::facts;
+    use crate::server::registry::time::ServerClock;
+    use crate::server::store::workers::WorkerRow;
+    use api::{WorkerId, WorkerUuid};
+    use std::time::Duration;
+    use tokio::time::advance;
+
+    const TIMEOUT: Duration = Duration::from_mins(1);
+
+    fn round_of(count: i64) -> Round {
+        let registry = Registry::new(ServerClock::in_step(TIMEOUT), Policy { offline_timeout: TIMEOUT }, Vec::new());
+        for id in 1..=count {
+            let row = WorkerRow {
+                id: WorkerId(id),
+                uuid: WorkerUuid(uuid::Uuid::from_u128(id.unsigned_abs().into())),
+                name: format!("w{id}"),
+                credential: None,
+                ..facts().row
+            };
+            registry.insert(Facts::new(row, registry.clock().now()));
+        }
+        Round { announcer: Announcer::default(), registry, journal: Journal::default(), wall_offset_ms: None }
+    }
+
+    impl Round {
+        fn hear(&self, ids: impl IntoIterator<Item = i64>) {
+            for id in ids {
+                let worker = self.registry.get(WorkerId(id)).unwrap();
+                worker.facts().hear(self.registry.clock().now(), TIMEOUT);
+            }
+        }
+
+        async fn go_on(&mut self, seconds: u32) {
+            for _ in 0..seconds {
+                advance(TICK).await;
+                self.look();
+            }
+        }
+
+        fn taken_events(&self) -> Vec<(i64, WorkerEventKind)> {
+            let taken = self.journal.take(usize::MAX);
+            let events = taken.events().iter().map(|(id, event)| (id.0, event.change.clone())).collect();
+            taken.settle();
+            events
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stood_still_calls_nobody_lost_and_says_that_it_did() {
+        let mut round = round_of(50);
+        round.hear(1..=50);
+        round.go_on(5).await;
+        assert_eq!(round.taken_events(), []);
+        advance(Duration::from_mins(3)).await;
+        round.look();
+        let gap = WorkerEventKind::ServerGap { seconds: 180 };
+        let told: Vec<_> = (1..=50).rev().map(|id| (id, gap.clone())).collect();
+        assert_eq!(round.taken_events(), told);
+        round.hear(2..=50);
+        round.go_on(59).await;
+        assert_eq!(round.taken_events(), []);
+        round.hear(2..=50);
+        round.go_on(10).await;
+        let events = round.taken_events();
+        assert!(
+            matches!(events[..], [(1, WorkerEventKind::StateChanged { to: WorkerState::NotReady, .. })]),
+            "{events:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn updates_are_numbered_whether_or_not_somebody_listens() {
+        let mut round = round_of(1);
+        round.look();
+        assert_eq!(round.announcer.sequence(), 1);
+        let mut updates = round.announcer.subscribe();
+        round.go_on(1).await;
+        assert_eq!(round.announcer.sequence(), 1, "nothing changed");
+        round.hear([1]);
+        round.go_on(1).await;
+        let update = updates.recv().await.unwrap();
+        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (2, 1, 0));
+        round.hear([1]);
+        round.go_on(1).await;
+        let update = updates.recv().await.unwrap();
+        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (3, 0, 1));
+    }
+}

@@ -1,0 +1,226 @@
+//! Dial worker: the one function by which the server reaches a worker. Whatever wants something of a worker goes
+//! through here, so that a way round a firewall that works for one thing works for everything.
+
+use http::{Method, Request, Response, header};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::error::Error;
+use std::io;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// No answer to the server needs more.
+const BODY_LIMIT_BYTES: usize = 64 * 1024;
+
+/// What a worker answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its head and body.
+    pub response: Response<Bytes>,
+    /// From the request's departure to the answer's head.
+    pub round_trip: Duration,
+}
+
+/// Why a worker did not answer.
+#[derive(Debug, Error)]
+pub enum DialError {
+    /// The host name has no address.
+    #[error("the name has no address: {0}")]
+    NotResolved(io::Error),
+    /// Nothing listens there.
+    #[error("the connection was refused")]
+    Refused,
+    /// There is no route to that network.
+    #[error("no route: {0}")]
+    NoRoute(io::Error),
+    /// The deadline passed.
+    #[error("no answer in time")]
+    TimedOut,
+    /// The connection was made and closed without an answer.
+    #[error("the connection was closed without an answer: {0}")]
+    Closed(Box<dyn Error + Send + Sync>),
+    /// What came back is no HTTP answer, or a far too long one.
+    #[error("no HTTP answer: {0}")]
+    NotHttp(Box<dyn Error + Send + Sync>),
+}
+
+/// The URL of a worker's health check.
+pub fn health_url(ip: &str, port: u16) -> String {
+    format!("http://{}/healthz", authority(ip, port))
+}
+
+fn authority(ip: &str, port: u16) -> String {
+    let bare = ip.split('%').next().unwrap_or(ip);
+    if bare.parse::<Ipv6Addr>().is_ok() { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+}
+
+/// Sends one GET to a worker over a connection of its own: a kept one would hide that no new one can be made.
+/// No environment's proxy is asked, no redirect followed. `deadline` covers all of it.
+pub async fn dial_worker(ip: &str, port: u16, path: &str, deadline: Duration) -> Result<Answer, DialError> {
+    timeout(deadline, get(ip, port, path)).await.unwrap_or(Err(DialError::TimedOut))
+}
+
+async fn get(ip: &str, port: u16, path: &str) -> Result<Answer, DialError> {
+    let addresses = tokio::net::lookup_host((ip, port)).await.map_err(DialError::NotResolved)?;
+    let stream = connect(addresses).await?;
+    // no error of ours: it only costs a delay
+    let _ = stream.set_nodelay(true);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let request = Request::builder()
+        .method(Method::GET)
+        .uri(path)
+        .header(header::HOST, authority(ip, port))
+        .header(header::USER_AGENT, concat!("gpustack/", env!("CARGO_PKG_VERSION")))
+        .header(header::CONNECTION, "close")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| DialError::NotHttp(error.into()))?;
+    let talk = async move {
+        let sent = Instant::now();
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let round_trip = sent.elapsed();
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, BODY_LIMIT_BYTES).collect().await.map_err(DialError::NotHttp)?;
+        Ok(Answer { response: Response::from_parts(head, body.to_bytes()), round_trip })
+    };
+    tokio::pin!(talk);
+    // the connection is driven here and not by a task of its own: when the deadline drops this, all of it is gone
+    tokio::select! {
+        answer = &mut talk => answer,
+        _ = connection => talk.await,
+    }
+}
+
+async fn connect(addresses: impl Iterator<Item = std::net::SocketAddr>) -> Result<TcpStream, DialError> {
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last
+        .map_or_else(|| DialError::NotResolved(io::Error::new(io::ErrorKind::NotFound, "no address")), not_connected))
+}
+
+fn not_connected(error: io::Error) -> DialError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => DialError::Refused,
+        io::ErrorKind::TimedOut => DialError::TimedOut,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => DialError::Closed(error.into()),
+        _ => DialError::NoRoute(error),
+    }
+}
+
+fn broken(error: hyper::Error) -> DialError {
+    if is_closed(&error) { DialError::Closed(error.into()) } else { DialError::NotHttp(error.into()) }
+}
+
+fn is_closed(error: &hyper::Error) -> bool {
+    let source = error.source();
+    // a request that was given up wraps what became of its connection
+    if let Some(of_connection) = source.and_then(|source| source.downcast_ref::<hyper::Error>()) {
+        return is_closed(of_connection);
+    }
+    let is_cut = source.and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|source| {
+        matches!(
+            source.kind(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+        )
+    });
+    is_cut || error.is_incomplete_message() || error.is_closed() || error.is_canceled()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    async fn answering(bytes: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(bytes).await;
+        });
+        port
+    }
+
+    async fn talking_first(bytes: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(bytes).await;
+            let mut request = [0; 1024];
+            while stream.read(&mut request).await.is_ok_and(|count| count > 0) {}
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn an_answer_comes_with_its_body() {
+        let port = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n\"ok\"").await;
+        let answer = dial_worker("127.0.0.1", port, "/healthz", DEADLINE).await.unwrap();
+        assert_eq!((answer.response.status().as_u16(), answer.response.body().as_ref()), (200, &b"\"ok\""[..]));
+    }
+
+    #[tokio::test]
+    async fn causes_are_told_apart() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let refused = dial_worker("127.0.0.1", free, "/healthz", DEADLINE).await;
+        assert!(matches!(refused, Err(DialError::Refused)), "{refused:?}");
+
+        let closed = dial_worker("127.0.0.1", answering(b"").await, "/healthz", DEADLINE).await;
+        assert!(matches!(closed, Err(DialError::Closed(_))), "{closed:?}");
+
+        let other = dial_worker("127.0.0.1", answering(b"SSH-2.0-OpenSSH_9.2\r\n").await, "/healthz", DEADLINE).await;
+        assert!(matches!(other, Err(DialError::NotHttp(_))), "{other:?}");
+
+        let unasked = dial_worker("127.0.0.1", talking_first(b"SSH-2.0-OpenSSH_9.2\r\n").await, "/", DEADLINE).await;
+        assert!(matches!(unasked, Err(DialError::NotHttp(_))), "{unasked:?}");
+
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let timed_out = dial_worker("127.0.0.1", port, "/healthz", Duration::from_millis(50)).await;
+        assert!(matches!(timed_out, Err(DialError::TimedOut)), "{timed_out:?}");
+
+        let unresolved = dial_worker("no-such-host.invalid", 80, "/healthz", DEADLINE).await;
+        assert!(matches!(unresolved, Err(DialError::NotResolved(_) | DialError::TimedOut)), "{unresolved:?}");
+    }
+
+    #[tokio::test]
+    async fn an_endless_answer_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
+        });
+        let endless = dial_worker("127.0.0.1", port, "/healthz", DEADLINE).await;
+        assert!(matches!(endless, Err(DialError::NotHttp(_))), "{endless:?}");
+    }
+
+    #[test]
+    fn an_address_of_any_kind_makes_a_url() {
+        for (ip, url) in [
+            ("10.0.0.1", "http://10.0.0.1:1/healthz"),
+            ("fd00::1", "http://[fd00::1]:1/healthz"),
+            ("npu-01.example", "http://npu-01.example:1/healthz"),
+        ] {
+            assert_eq!(health_url(ip, 1), url);
+        }
+    }
+}

@@ -1,0 +1,607 @@
+//! What facts amount to: a worker's conditions and its state. Pure; computed whenever somebody reads, never stored.
+
+use super::facts::{Facts, ProbeFailure, ProbeOutcome, Sighting, health_severity, is_unhealthy};
+use super::time::{Moment, Monotonic};
+use crate::server::dial::health_url;
+use crate::server::probe::PROBE_DEADLINE;
+use api::{ClockMeasurement, Condition, ConditionKind, ConditionStatus, DeviceHealth, Reason, Severity, WorkerState};
+use std::time::Duration;
+
+/// Beyond this the clocks differ.
+const CLOCK_WARNING_MS: i64 = 1_000;
+/// Beyond this certificates, logs and schedules go wrong.
+const CLOCK_ERROR_MS: i64 = 30_000;
+const HALF_HOUR_MS: i64 = 30 * 60 * 1_000;
+/// A time zone fault is at least half an hour, with a minute left for the drift that comes with it.
+const ZONE_LEAST_MS: i64 = 29 * 60 * 1_000;
+/// The zone farthest from UTC is 14 hours away.
+const ZONE_MOST_MS: i64 = (14 * 60 + 1) * 60 * 1_000;
+/// How far from a whole number of half hours a zone fault may be, for the drift that comes with it.
+const ZONE_NEAR_MS: i64 = 90 * 1_000;
+/// A host that is refused tries again within half a minute; what has not repeated for this long is over.
+const SIGHTING_HOLDS: Duration = Duration::from_secs(90);
+
+/// What workers are judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// A worker that is silent for longer is Not Ready.
+    pub offline_timeout: Duration,
+}
+
+/// A worker, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assessment {
+    /// What the conditions amount to.
+    pub state: WorkerState,
+    /// Each checked fact.
+    pub conditions: Vec<Condition>,
+}
+
+/// Whether a worker is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// In time.
+    Heard {
+        /// For how long without a break.
+        since: Monotonic,
+    },
+    /// Not in time, but the server could not hear: it was alive before, and is not judged yet.
+    Excused,
+    /// Not since the server started, and it is not judged yet.
+    Awaited,
+    /// Not for longer than the offline timeout, or it said good-bye.
+    Lost {
+        /// Since when.
+        since: Monotonic,
+    },
+}
+
+/// Judges a worker.
+pub fn assess(facts: &Facts, moment: &Moment, policy: &Policy) -> Assessment {
+    let mut conditions = vec![heartbeat_condition(facts, moment, policy), direct_condition(facts, moment)];
+    conditions.push(clock_condition(facts, moment));
+    device_conditions(facts, moment, &mut conditions);
+    identity_conditions(facts, moment, &mut conditions);
+    Assessment { state: state(facts, moment, policy), conditions }
+}
+
+/// A worker's state alone, without the work of wording its conditions.
+///
+/// Maintenance before Not Ready before Unreachable before Ready. Clock, devices and identity never count.
+pub fn state(facts: &Facts, moment: &Moment, policy: &Policy) -> WorkerState {
+    if facts.row.maintenance.enabled {
+        return WorkerState::Maintenance;
+    }
+    match liveness(facts, moment, policy) {
+        Liveness::Lost { .. } => WorkerState::NotReady,
+        Liveness::Awaited => WorkerState::Pending,
+        Liveness::Heard { .. } | Liveness::Excused => match facts.probe.outcome {
+            Some(ProbeOutcome::Failed(_)) => WorkerState::Unreachable,
+            Some(ProbeOutcome::Answered { .. }) | None => WorkerState::Ready,
+        },
+    }
+}
+
+/// Whether a worker is heard, by the server's monotonic clock.
+pub fn liveness(facts: &Facts, moment: &Moment, policy: &Policy) -> Liveness {
+    if let Some(since) = facts.left {
+        return Liveness::Lost { since };
+    }
+    let last = facts.heartbeat.map_or(facts.known_since, |heartbeat| heartbeat.last);
+    let deadline = last.plus(policy.offline_timeout);
+    if let Some(heartbeat) = facts.heartbeat
+        && moment.now <= deadline
+    {
+        return Liveness::Heard { since: heartbeat.unbroken_since };
+    }
+    let judged_before_grace = deadline < moment.grace.began;
+    if judged_before_grace {
+        return Liveness::Lost { since: deadline };
+    }
+    let judged_from = deadline.max(moment.grace.until);
+    if moment.now <= judged_from {
+        return if facts.heartbeat.is_some() { Liveness::Excused } else { Liveness::Awaited };
+    }
+    Liveness::Lost { since: judged_from }
+}
+
+/// Whether another host's attempts go on.
+pub fn repeats(sighting: &Sighting, now: Monotonic) -> bool {
+    now.since(sighting.last) <= SIGHTING_HOLDS
+}
+
+/// Whether another host uses this identity or asks for this place. Ends by time alone.
+pub fn has_identity_trouble(facts: &Facts, moment: &Moment) -> bool {
+    let ask = facts.replacement.as_ref().map(|ask| &ask.sighting);
+    [facts.duplicate.as_ref(), ask].into_iter().flatten().any(|sighting| repeats(sighting, moment.now))
+}
+
+/// When the server received the last sign of life, in milliseconds since 1970 by its clock.
+pub fn last_heartbeat_ms(facts: &Facts, moment: &Moment) -> Option<i64> {
+    facts.heartbeat.map(|heartbeat| moment.wall_ms(heartbeat.last)).or(facts.stored_heartbeat_ms)
+}
+
+fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condition {
+    let (status, severity, reason, since) = match liveness(facts, moment, policy) {
+        Liveness::Heard { since } => (ConditionStatus::True, Severity::Ok, Reason::HeartbeatReceived {}, Some(since)),
+        Liveness::Excused | Liveness::Awaited => {
+            let until_ms = moment.wall_ms(moment.grace.until);
+            (ConditionStatus::Unknown, Severity::Ok, Reason::HeartbeatAwaited { until_ms }, None)
+        }
+        Liveness::Lost { since } if facts.left.is_some() => {
+            let reason = Reason::WorkerStopped { at_ms: moment.wall_ms(since) };
+            (ConditionStatus::False, Severity::Error, reason, Some(since))
+        }
+        Liveness::Lost { since } => {
+            let last_ms = last_heartbeat_ms(facts, moment);
+            let reason = Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() };
+            (ConditionStatus::False, Severity::Error, reason, Some(since))
+        }
+    };
+    let since_ms = since.map(|since| moment.wall_ms(since));
+    Condition { kind: ConditionKind::Heartbeat, status, severity, reason, since_ms }
+}
+
+fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
+    let url = health_url(&facts.row.ip, facts.row.port);
+    let (status, severity, reason) = match &facts.probe.outcome {
+        None => (ConditionStatus::Unknown, Severity::Ok, Reason::DirectNotProbed { url }),
+        Some(ProbeOutcome::Answered { round_trip_ms }) => {
+            let reason = Reason::DirectAnswered { url, round_trip_ms: *round_trip_ms };
+            (ConditionStatus::True, Severity::Ok, reason)
+        }
+        Some(ProbeOutcome::Failed(failure)) => {
+            (ConditionStatus::False, Severity::Error, probe_reason(failure, url, &facts.row.ip))
+        }
+    };
+    let since_ms = facts.probe.outcome.as_ref().map(|_| moment.wall_ms(facts.probe.since));
+    Condition { kind: ConditionKind::Direct, status, severity, reason, since_ms }
+}
+
+fn probe_reason(failure: &ProbeFailure, url: String, host: &str) -> Reason {
+    match failure {
+        ProbeFailure::Refused => Reason::DirectRefused { url },
+        ProbeFailure::TimedOut => Reason::DirectTimedOut { url, timeout_s: PROBE_DEADLINE.as_secs() },
+        ProbeFailure::NotResolved => Reason::DirectNotResolved { url, host: host.to_owned() },
+        ProbeFailure::NoRoute => Reason::DirectNoRoute { url },
+        ProbeFailure::Closed => Reason::DirectClosed { url },
+        ProbeFailure::WrongAnswer(status) => Reason::DirectWrongAnswer { url, status: *status },
+        ProbeFailure::WrongWorker(name) => Reason::DirectWrongWorker { url, name: name.clone() },
+    }
+}
+
+/// What a clock's measurement means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockVerdict {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The half hours that it is off by, when it is off as by a wrong time zone.
+    pub half_hours: Option<i32>,
+}
+
+/// Judges a clock. Only what lies beyond the error bar is held against it.
+pub fn clock_verdict(measured: ClockMeasurement) -> ClockVerdict {
+    let distance_ms = measured.offset_ms.saturating_abs();
+    let certain_ms = distance_ms.saturating_sub(measured.error_ms.max(0));
+    let severity = if certain_ms <= CLOCK_WARNING_MS {
+        Severity::Ok
+    } else if certain_ms <= CLOCK_ERROR_MS {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let half_hours = if severity == Severity::Ok { None } else { zone_fault(measured.offset_ms) };
+    ClockVerdict { severity, half_hours }
+}
+
+fn zone_fault(offset_ms: i64) -> Option<i32> {
+    let distance_ms = offset_ms.saturating_abs();
+    if !(ZONE_LEAST_MS..=ZONE_MOST_MS).contains(&distance_ms) {
+        return None;
+    }
+    let half_hours = distance_ms.saturating_add(HALF_HOUR_MS / 2) / HALF_HOUR_MS;
+    if (distance_ms - half_hours * HALF_HOUR_MS).abs() > ZONE_NEAR_MS {
+        return None;
+    }
+    i32::try_from(half_hours * offset_ms.signum()).ok()
+}
+
+fn clock_condition(facts: &Facts, moment: &Moment) -> Condition {
+    let kind = ConditionKind::Clock;
+    let Some(clock) = facts.clock else {
+        let reason = Reason::ClockNotMeasured {};
+        return Condition { kind, status: ConditionStatus::Unknown, severity: Severity::Ok, reason, since_ms: None };
+    };
+    let ClockMeasurement { offset_ms, error_ms } = clock.measured;
+    let verdict = clock_verdict(clock.measured);
+    let (status, reason) = match (verdict.severity, verdict.half_hours) {
+        (Severity::Ok, _) => (ConditionStatus::True, Reason::ClockInSync { offset_ms, error_ms }),
+        (_, Some(half_hours)) => (ConditionStatus::False, Reason::ClockOffsetZone { offset_ms, error_ms, half_hours }),
+        (_, None) => (ConditionStatus::False, Reason::ClockOffset { offset_ms, error_ms }),
+    };
+    Condition { kind, status, severity: verdict.severity, reason, since_ms: Some(moment.wall_ms(clock.since)) }
+}
+
+fn device_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Condition>) {
+    let before = conditions.len();
+    let mut wrong = |severity, reason, since| {
+        conditions.push(Condition {
+            kind: ConditionKind::Devices,
+            status: ConditionStatus::False,
+            severity,
+            reason,
+            since_ms: Some(moment.wall_ms(since)),
+        });
+    };
+    let report = &facts.status.reported;
+    for (problem, since) in report.problems.iter().zip(&facts.status.problems_since) {
+        wrong(problem.severity, problem.reason.clone(), *since);
+    }
+    let told = |index: u32| {
+        report
+            .problems
+            .iter()
+            .any(|problem| matches!(&problem.reason, Reason::DeviceUnhealthy { index: told, .. } if *told == index))
+    };
+    for device in report.gpu_devices.iter().flatten().filter(|device| is_unhealthy(device) && !told(device.index)) {
+        let health = device.health.unwrap_or(DeviceHealth::Unknown);
+        let reason = Reason::DeviceUnhealthy {
+            index: device.index,
+            name: device.name.clone(),
+            health: health_word(health).to_owned(),
+        };
+        let since = facts.status.unhealthy_since.get(&device.index).copied().unwrap_or(facts.status.count_since);
+        wrong(health_severity(health), reason, since);
+    }
+    let expected = facts.status.devices_expected;
+    let found = report.gpu_devices.as_ref().map(|devices| u32::try_from(devices.len()).unwrap_or(u32::MAX));
+    let told = report.problems.iter().any(|problem| matches!(problem.reason, Reason::DevicesMissing { .. }));
+    if let Some(found) = found
+        && found < expected
+        && !told
+    {
+        let severity = if found == 0 { Severity::Error } else { Severity::Warning };
+        let since = facts.status.missing_since.unwrap_or(facts.status.count_since);
+        wrong(severity, Reason::DevicesMissing { expected, found }, since);
+    }
+    if conditions.len() == before {
+        conditions.push(devices_without_trouble(found, moment.wall_ms(facts.status.count_since)));
+    }
+}
+
+fn devices_without_trouble(found: Option<u32>, since_ms: i64) -> Condition {
+    let (status, reason, since_ms) = match found {
+        None => (ConditionStatus::Unknown, Reason::DevicesAwaited {}, None),
+        Some(0) => (ConditionStatus::True, Reason::DevicesNone {}, Some(since_ms)),
+        Some(count) => (ConditionStatus::True, Reason::DevicesWorking { count }, Some(since_ms)),
+    };
+    Condition { kind: ConditionKind::Devices, status, severity: Severity::Ok, reason, since_ms }
+}
+
+fn health_word(health: DeviceHealth) -> &'static str {
+    match health {
+        DeviceHealth::Ok => "ok",
+        DeviceHealth::Warning => "warning",
+        DeviceHealth::Critical => "critical",
+        DeviceHealth::Unknown => "unknown",
+    }
+}
+
+/// Only what is wrong is told: nobody needs to read that an identity is used once.
+fn identity_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Condition>) {
+    let wrong = |severity, reason, since: Monotonic| Condition {
+        kind: ConditionKind::Identity,
+        status: ConditionStatus::False,
+        severity,
+        reason,
+        since_ms: Some(moment.wall_ms(since)),
+    };
+    if let Some(other) = facts.duplicate.as_ref().filter(|other| repeats(other, moment.now)) {
+        let reason = Reason::IdentityDuplicated { hostname: other.hostname.clone(), address: other.address.clone() };
+        conditions.push(wrong(Severity::Error, reason, other.first));
+    }
+    if let Some(ask) = facts.replacement.as_ref().filter(|ask| repeats(&ask.sighting, moment.now)) {
+        let other = &ask.sighting;
+        let reason = Reason::ReplacementAsked { hostname: other.hostname.clone(), address: other.address.clone() };
+        conditions.push(wrong(Severity::Warning, reason, other.first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::tests::{at, devices, facts};
+    use super::super::time::Grace;
+    use super::*;
+    use api::{Maintenance, Problem};
+    use proptest::prelude::*;
+
+    const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
+    const NO_GRACE: Grace = Grace { began: Monotonic::from_ms(0), until: Monotonic::from_ms(60_000) };
+
+    fn moment(seconds: i64, grace: Grace) -> Moment {
+        Moment { now: at(seconds), wall_offset_ms: 1_700_000_000_000, grace }
+    }
+
+    fn heard_at(seconds: i64) -> Facts {
+        let mut facts = facts();
+        facts.hear(at(seconds), POLICY.offline_timeout);
+        facts
+    }
+
+    fn kinds(conditions: &[Condition], kind: ConditionKind) -> Vec<&Condition> {
+        conditions.iter().filter(|condition| condition.kind == kind).collect()
+    }
+
+    /// Heartbeat × direct × maintenance.
+    #[test]
+    fn each_combination_of_facts_has_its_state() {
+        let answered = Some(ProbeOutcome::Answered { round_trip_ms: 1.0 });
+        let refused = Some(ProbeOutcome::Failed(ProbeFailure::Refused));
+        let table = [
+            (true, answered.clone(), false, WorkerState::Ready),
+            (true, None, false, WorkerState::Ready),
+            (true, refused.clone(), false, WorkerState::Unreachable),
+            (false, answered.clone(), false, WorkerState::NotReady),
+            (false, refused.clone(), false, WorkerState::NotReady),
+            (true, answered.clone(), true, WorkerState::Maintenance),
+            (false, refused.clone(), true, WorkerState::Maintenance),
+        ];
+        for (heard, outcome, maintenance, state) in table {
+            let mut facts = heard_at(if heard { 990 } else { 900 });
+            facts.probe.outcome.clone_from(&outcome);
+            facts.row.maintenance = Maintenance { enabled: maintenance, message: None };
+            let found = assess(&facts, &moment(1000, NO_GRACE), &POLICY).state;
+            assert_eq!(found, state, "{heard} {outcome:?} {maintenance}");
+        }
+    }
+
+    #[test]
+    fn a_lost_worker_that_cannot_be_reached_either_shows_both_directions() {
+        let mut facts = heard_at(900);
+        facts.record_probe("10.0.0.1", 10150, ProbeOutcome::Failed(ProbeFailure::Refused), at(950));
+        let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+        assert_eq!(assessed.state, WorkerState::NotReady);
+        assert_eq!(
+            assessed.conditions[0].reason,
+            Reason::HeartbeatLost { last_ms: Some(1_700_000_900_000), timeout_s: 60 }
+        );
+        assert_eq!(
+            assessed.conditions[1].reason,
+            Reason::DirectRefused { url: "http://10.0.0.1:10150/healthz".into() }
+        );
+    }
+
+    #[test]
+    fn the_offline_timeout_is_reached_when_it_is_over_and_not_before() {
+        for (seconds, state) in [(959, WorkerState::Ready), (960, WorkerState::Ready), (961, WorkerState::NotReady)] {
+            assert_eq!(state_at(&heard_at(900), seconds, NO_GRACE), state, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn one_heartbeat_revives_a_lost_worker() {
+        let mut facts = heard_at(100);
+        assert_eq!(state_at(&facts, 500, NO_GRACE), WorkerState::NotReady);
+        facts.hear(at(500), POLICY.offline_timeout);
+        let assessed = assess(&facts, &moment(500, NO_GRACE), &POLICY);
+        assert_eq!(assessed.state, WorkerState::Ready);
+        assert_eq!(assessed.conditions[0].since_ms, Some(1_700_000_500_000));
+    }
+
+    #[test]
+    fn a_good_bye_counts_at_once() {
+        let mut facts = heard_at(999);
+        facts.leave(at(1000));
+        let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+        assert_eq!(assessed.state, WorkerState::NotReady);
+        assert_eq!(assessed.conditions[0].reason, Reason::WorkerStopped { at_ms: 1_700_001_000_000 });
+    }
+
+    #[test]
+    fn after_the_servers_start_nobody_is_judged_for_a_full_timeout() {
+        let facts = facts();
+        assert_eq!(state_at(&facts, 60, NO_GRACE), WorkerState::Pending);
+        let assessed = assess(&facts, &moment(59, NO_GRACE), &POLICY);
+        assert_eq!(assessed.conditions[0].reason, Reason::HeartbeatAwaited { until_ms: 1_700_000_060_000 });
+        assert_eq!(state_at(&facts, 61, NO_GRACE), WorkerState::NotReady);
+    }
+
+    #[test]
+    fn after_a_stall_who_was_ready_stays_ready_and_who_was_lost_stays_lost() {
+        let stalled = Grace { began: at(1000), until: at(1240) };
+        let ready_before = heard_at(995);
+        let lost_before = heard_at(900);
+        let never_heard = facts();
+        for seconds in [1180, 1240] {
+            assert_eq!(state_at(&ready_before, seconds, stalled), WorkerState::Ready);
+            assert_eq!(state_at(&lost_before, seconds, stalled), WorkerState::NotReady);
+            assert_eq!(state_at(&never_heard, seconds, stalled), WorkerState::NotReady);
+        }
+        assert_eq!(state_at(&ready_before, 1241, stalled), WorkerState::NotReady);
+    }
+
+    #[test]
+    fn one_missed_beat_of_three_changes_nothing_and_four_in_a_row_change_the_state_once() {
+        let policy = Policy { offline_timeout: Duration::from_secs(30) };
+        let mut facts = facts();
+        let mut changes = Vec::new();
+        let mut before = WorkerState::Ready;
+        for second in 0..600 {
+            let beat = second / 10;
+            let lost = (31..35).contains(&beat) || beat < 30 && beat % 3 == 2;
+            if second % 10 == 0 && !lost {
+                facts.hear(at(second), policy.offline_timeout);
+            }
+            let now = state(&facts, &moment(second, Grace { began: at(-1000), until: at(-1000) }), &policy);
+            if now != before {
+                changes.push((second, now));
+                before = now;
+            }
+        }
+        assert_eq!(changes, [(331, WorkerState::NotReady), (350, WorkerState::Ready)]);
+    }
+
+    fn state_at(facts: &Facts, seconds: i64, grace: Grace) -> WorkerState {
+        let moment = moment(seconds, grace);
+        let state = state(facts, &moment, &POLICY);
+        assert_eq!(assess(facts, &moment, &POLICY).state, state);
+        state
+    }
+
+    #[test]
+    fn a_clock_is_judged_beyond_its_error_bar() {
+        let minute = 60_000;
+        let table = [
+            (0, 10, Severity::Ok, None),
+            (1_009, 10, Severity::Ok, None),
+            (-1_011, 10, Severity::Warning, None),
+            (5_000, 4_500, Severity::Ok, None),
+            (187_000, 20, Severity::Error, None),
+            (30_020, 20, Severity::Warning, None),
+            (30_021, 20, Severity::Error, None),
+            (480 * minute + 3_000, 20, Severity::Error, Some(16)),
+            (-480 * minute - 89_000, 20, Severity::Error, Some(-16)),
+            (-480 * minute - 91_000, 20, Severity::Error, None),
+            (330 * minute, 20, Severity::Error, Some(11)),
+            (345 * minute, 20, Severity::Error, None),
+            (29 * minute, 20, Severity::Error, Some(1)),
+            (29 * minute - 1, 20, Severity::Error, None),
+            (14 * 60 * minute + minute, 20, Severity::Error, Some(28)),
+            (14 * 60 * minute + minute + 1, 20, Severity::Error, None),
+            (-1_790_000_000_000, 20, Severity::Error, None),
+            (i64::MIN, i64::MIN, Severity::Error, None),
+            (i64::MAX, i64::MAX, Severity::Ok, None),
+        ];
+        for (offset_ms, error_ms, severity, half_hours) in table {
+            let verdict = clock_verdict(ClockMeasurement { offset_ms, error_ms });
+            assert_eq!(verdict, ClockVerdict { severity, half_hours }, "{offset_ms} ± {error_ms}");
+        }
+    }
+
+    #[test]
+    fn each_cause_of_trouble_with_devices_is_a_condition_of_its_own() {
+        let mut facts = heard_at(900);
+        facts.report(devices(8), at(900));
+        let mut status = devices(7);
+        status.gpu_devices.as_mut().unwrap()[2].health = Some(DeviceHealth::Critical);
+        status.problems.push(Problem {
+            severity: Severity::Warning,
+            reason: Reason::ToolTimedOut { tool: "npu-smi".into(), timeout_s: 30 },
+            age_s: 40,
+        });
+        facts.report(status, at(950));
+        let assessed = assess(&facts, &moment(951, NO_GRACE), &POLICY);
+        let found: Vec<_> = kinds(&assessed.conditions, ConditionKind::Devices)
+            .into_iter()
+            .map(|condition| (condition.severity, condition.reason.clone(), condition.since_ms))
+            .collect();
+        let ms = |seconds: i64| Some(1_700_000_000_000 + seconds * 1000);
+        assert_eq!(
+            found,
+            [
+                (Severity::Warning, Reason::ToolTimedOut { tool: "npu-smi".into(), timeout_s: 30 }, ms(910)),
+                (
+                    Severity::Error,
+                    Reason::DeviceUnhealthy { index: 2, name: "910B3".into(), health: "critical".into() },
+                    ms(950)
+                ),
+                (Severity::Warning, Reason::DevicesMissing { expected: 8, found: 7 }, ms(950)),
+            ]
+        );
+        assert_eq!(assessed.state, WorkerState::Ready);
+    }
+
+    #[test]
+    fn devices_are_awaited_none_or_working() {
+        for (status, reason) in [
+            (api::WorkerStatus::default(), Reason::DevicesAwaited {}),
+            (devices(0), Reason::DevicesNone {}),
+            (devices(8), Reason::DevicesWorking { count: 8 }),
+        ] {
+            let mut facts = heard_at(900);
+            facts.report(status, at(900));
+            let assessed = assess(&facts, &moment(901, NO_GRACE), &POLICY);
+            let found = kinds(&assessed.conditions, ConditionKind::Devices);
+            assert_eq!(found.iter().map(|condition| &condition.reason).collect::<Vec<_>>(), [&reason]);
+        }
+    }
+
+    #[test]
+    fn a_duplicate_is_shown_for_as_long_as_it_repeats() {
+        let mut facts = heard_at(900);
+        facts.sight_duplicate("host-b", "10.0.0.2", at(900));
+        facts.sight_duplicate("host-b", "10.0.0.2", at(930));
+        for (seconds, shown) in [(940, 1), (1020, 1), (1021, 0)] {
+            let assessed = assess(&facts, &moment(seconds, NO_GRACE), &POLICY);
+            let found = kinds(&assessed.conditions, ConditionKind::Identity);
+            assert_eq!(found.len(), shown, "{seconds}");
+            if let Some(condition) = found.first() {
+                assert_eq!(condition.since_ms, Some(1_700_000_900_000));
+            }
+        }
+    }
+
+    fn any_fact() -> impl Strategy<Value = (Facts, i64, Grace)> {
+        let probe = prop_oneof![
+            Just(None),
+            Just(Some(ProbeOutcome::Answered { round_trip_ms: 1.0 })),
+            Just(Some(ProbeOutcome::Failed(ProbeFailure::Refused))),
+        ];
+        (proptest::option::of(0i64..2_000), any::<bool>(), probe, 0i64..2_000, 0i64..2_000, 0i64..500).prop_map(
+            |(heard, maintenance, outcome, now, grace_began, grace_length)| {
+                let mut facts = facts();
+                if let Some(seconds) = heard {
+                    facts.hear(at(seconds.min(now)), POLICY.offline_timeout);
+                }
+                facts.row.maintenance.enabled = maintenance;
+                facts.probe.outcome = outcome;
+                (facts, now, Grace { began: at(grace_began), until: at(grace_began + grace_length) })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn no_clock_changes_a_state((facts, now, grace) in any_fact(), worker_offset_ms in any::<i64>(), error_ms in any::<i64>(), server_offset_ms in any::<i64>()) {
+            let before = state(&facts, &moment(now, grace), &POLICY);
+            let mut jumped = facts.clone();
+            jumped.measure_clock(ClockMeasurement { offset_ms: worker_offset_ms, error_ms }, at(now));
+            let moment = Moment { now: at(now), wall_offset_ms: server_offset_ms, grace };
+            prop_assert_eq!(assess(&jumped, &moment, &POLICY).state, before);
+        }
+
+        #[test]
+        fn no_device_changes_a_state((facts, now, grace) in any_fact(), count in 0u32..16, later in 0u32..16) {
+            let before = state(&facts, &moment(now, grace), &POLICY);
+            let mut reported = facts.clone();
+            reported.report(devices(count), at(now));
+            reported.report(devices(later), at(now));
+            prop_assert_eq!(assess(&reported, &moment(now, grace), &POLICY).state, before);
+        }
+
+        #[test]
+        fn nobody_who_is_heard_in_time_is_lost((mut facts, now, grace) in any_fact(), age in 0i64..=60) {
+            facts.hear(at(now - age), POLICY.offline_timeout);
+            let heard = matches!(liveness(&facts, &moment(now, grace), &POLICY), Liveness::Heard { .. });
+            prop_assert!(heard);
+        }
+
+        #[test]
+        fn the_state_is_what_the_conditions_say((facts, now, grace) in any_fact()) {
+            let assessed = assess(&facts, &moment(now, grace), &POLICY);
+            let status = |kind| kinds(&assessed.conditions, kind)[0].status;
+            let expected = if facts.row.maintenance.enabled {
+                WorkerState::Maintenance
+            } else if status(ConditionKind::Heartbeat) == ConditionStatus::False {
+                WorkerState::NotReady
+            } else if facts.heartbeat.is_none() {
+                WorkerState::Pending
+            } else if status(ConditionKind::Direct) == ConditionStatus::False {
+                WorkerState::Unreachable
+            } else {
+                WorkerState::Ready
+            };
+            prop_assert_eq!(assessed.state, expected);
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! What is known of one worker. Facts only: what they amount to is worked out by [`super::assess`] when it is read.
+
+use super::time::Monotonic;
+use crate::server::store::workers::{StoredWorker, WorkerRow};
+use api::{ClockMeasurement, DeviceHealth, GpuDevice, Problem, SessionId, Severity, WorkerStatus, WorkerUuid};
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A problem's age is told in whole seconds and with each report anew; within this it is the same beginning.
+const SAME_BEGINNING: Duration = Duration::from_secs(5);
+/// A clock offset or a round trip that moved by less is not worth an update of every browser, in milliseconds.
+const WORTH_TELLING_MS: f64 = 5.0;
+
+/// What is known of one worker.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What was decided about it.
+    pub row: WorkerRow,
+    /// Its running session. None for GPUStack 0.7 workers, and before the first sign of life since the server began.
+    pub session: Option<Session>,
+    /// When this process began to know it: who was never heard is silent since then.
+    pub known_since: Monotonic,
+    /// When it registered last in this process.
+    pub registered: Monotonic,
+    /// The signs of life that this process received.
+    pub heartbeat: Option<HeartbeatFact>,
+    /// The last sign of life that an earlier process received, in milliseconds since 1970.
+    pub stored_heartbeat_ms: Option<i64>,
+    /// When it said that it ends on purpose; a new sign of life clears it.
+    pub left: Option<Monotonic>,
+    /// Its clock.
+    pub clock: Option<ClockFact>,
+    /// The direct probe of its present address.
+    pub probe: ProbeFact,
+    /// What it reported.
+    pub status: StatusFact,
+    /// Another host that uses its identity.
+    pub duplicate: Option<Sighting>,
+    /// Another host that asks for its place.
+    pub replacement: Option<ReplacementAsk>,
+    /// What changed since the announcer looked.
+    pub untold: Untold,
+    /// What is not in the database.
+    pub unsaved: Unsaved,
+}
+
+/// One run of a worker process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Where it runs; None when the session began before this server process did.
+    pub host_key: Option<String>,
+}
+
+/// The signs of life, by the server's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatFact {
+    /// The last.
+    pub last: Monotonic,
+    /// The first of the unbroken row that the last belongs to.
+    pub unbroken_since: Monotonic,
+}
+
+/// A worker's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockFact {
+    /// The last measurement.
+    pub measured: ClockMeasurement,
+    /// Since when the verdict on it is what it is.
+    pub since: Monotonic,
+}
+
+/// What the direct probe of the present address came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProbeFact {
+    /// The last outcome that counts; None before the first.
+    pub outcome: Option<ProbeOutcome>,
+    /// Since when it is of this kind.
+    pub since: Monotonic,
+    /// Timeouts in a row that do not count yet: a single lost packet is no verdict.
+    pub timeouts_pending: u32,
+}
+
+/// What one probe came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProbeOutcome {
+    /// This worker answered.
+    Answered {
+        /// Request to answer, in milliseconds.
+        round_trip_ms: f64,
+    },
+    /// It failed.
+    Failed(ProbeFailure),
+}
+
+/// Why a probe failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeFailure {
+    /// Nothing listens there.
+    Refused,
+    /// No answer in time.
+    TimedOut,
+    /// The host name has no address.
+    NotResolved,
+    /// No route to that network.
+    NoRoute,
+    /// The connection was made and then closed.
+    Closed,
+    /// Something else than a worker answered, with this HTTP status when it was HTTP.
+    WrongAnswer(Option<u16>),
+    /// Another worker answered; its name when the server knows it, else its id.
+    WrongWorker(String),
+}
+
+/// What a worker reported of its host.
+#[derive(Clone, Debug, Default)]
+pub struct StatusFact {
+    /// The last report.
+    pub reported: Arc<WorkerStatus>,
+    /// When it came; None when an earlier server process received it.
+    pub received: Option<Monotonic>,
+    /// The most devices that it has had.
+    pub devices_expected: u32,
+    /// Since when fewer are there.
+    pub missing_since: Option<Monotonic>,
+    /// Since when each problem of the report is there, in the report's order.
+    pub problems_since: Vec<Monotonic>,
+    /// Since when each device is not healthy, by index.
+    pub unhealthy_since: BTreeMap<u32, Monotonic>,
+    /// Since when the number of devices is what it is.
+    pub count_since: Monotonic,
+}
+
+/// Another host that was refused because it uses this worker's identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The other host's name.
+    pub hostname: String,
+    /// The other host's address.
+    pub address: String,
+    /// The first time.
+    pub first: Monotonic,
+    /// The last time.
+    pub last: Monotonic,
+}
+
+/// Another host that asks to take this worker's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacementAsk {
+    /// Who asks.
+    pub uuid: WorkerUuid,
+    /// From where, and when.
+    pub sighting: Sighting,
+}
+
+/// What changed since the announcer looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// More than readings and heartbeats.
+    pub shape: bool,
+    /// Readings.
+    pub readings: bool,
+    /// The heartbeat.
+    pub heartbeat: bool,
+}
+
+/// What is not in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    /// The heartbeat.
+    pub heartbeat: bool,
+    /// The report.
+    pub status: ReportUnsaved,
+}
+
+/// Whether a report must reach the database. Figures may be a minute old there, so that a thousand workers do not
+/// rewrite megabytes in each batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReportUnsaved {
+    /// It is there.
+    #[default]
+    No,
+    /// Only figures are newer.
+    Readings,
+    /// Devices or problems differ.
+    Shape,
+}
+
+impl Facts {
+    /// A worker that the database knows, at the server's start.
+    pub fn stored(worker: StoredWorker, now: Monotonic) -> Self {
+        let status = StatusFact {
+            problems_since: worker.status.problems.iter().map(|problem| began(problem, now)).collect(),
+            reported: Arc::new(worker.status),
+            received: None,
+            devices_expected: worker.devices_expected,
+            missing_since: None,
+            unhealthy_since: BTreeMap::new(),
+            count_since: now,
+        };
+        let mut facts = Self::new(worker.row, now);
+        facts.status = status;
+        facts.stored_heartbeat_ms = worker.heartbeat_ms;
+        facts
+    }
+
+    /// A worker of which nothing is known but its row.
+    pub fn new(row: WorkerRow, now: Monotonic) -> Self {
+        Self {
+            row,
+            session: None,
+            known_since: now,
+            registered: now,
+            heartbeat: None,
+            stored_heartbeat_ms: None,
+            left: None,
+            clock: None,
+            probe: ProbeFact::default(),
+            status: StatusFact::default(),
+            duplicate: None,
+            replacement: None,
+            untold: Untold { shape: true, ..Untold::default() },
+            unsaved: Unsaved::default(),
+        }
+    }
+
+    /// Whether it is a worker of ours, with its own credential, and not one of GPUStack 0.7.
+    pub fn is_own(&self) -> bool {
+        self.row.credential.is_some()
+    }
+
+    /// A sign of life was received.
+    pub fn hear(&mut self, now: Monotonic, offline_timeout: Duration) {
+        let unbroken_since = match (self.heartbeat, self.left) {
+            (Some(before), None) if now.since(before.last) <= offline_timeout => before.unbroken_since,
+            _ => now,
+        };
+        if unbroken_since == now {
+            self.untold.shape = true;
+        }
+        self.left = None;
+        self.heartbeat = Some(HeartbeatFact { last: now, unbroken_since });
+        self.untold.heartbeat = true;
+        self.unsaved.heartbeat = true;
+    }
+
+    /// The worker ends on purpose.
+    pub fn leave(&mut self, now: Monotonic) {
+        self.left = Some(now);
+        self.session = None;
+        self.untold.shape = true;
+    }
+
+    /// Its clock was measured.
+    pub fn measure_clock(&mut self, measured: ClockMeasurement, now: Monotonic) {
+        // a negative error would make any offset look certain
+        let measured = ClockMeasurement { error_ms: measured.error_ms.max(0), ..measured };
+        let verdict = super::assess::clock_verdict(measured);
+        let before = self.clock;
+        let unchanged = before.filter(|before| super::assess::clock_verdict(before.measured) == verdict);
+        let since = unchanged.map_or(now, |before| before.since);
+        self.untold.shape |= unchanged.is_none();
+        self.untold.readings |= before
+            .is_none_or(|before| worth_telling(millis_of(before.measured.offset_ms), millis_of(measured.offset_ms)));
+        self.clock = Some(ClockFact { measured, since });
+    }
+
+    /// Its address was probed. An outcome of another address than the present one is dropped.
+    pub fn record_probe(&mut self, ip: &str, port: u16, outcome: ProbeOutcome, now: Monotonic) {
+        if self.row.ip != ip || self.row.port != port {
+            return;
+        }
+        if outcome == ProbeOutcome::Failed(ProbeFailure::TimedOut) && self.probe.timeouts_pending == 0 {
+            let told_already = self.probe.outcome.as_ref() == Some(&outcome);
+            if !told_already {
+                self.probe.timeouts_pending = 1;
+                return;
+            }
+        }
+        let (same_kind, moved) = match (&self.probe.outcome, &outcome) {
+            (
+                Some(ProbeOutcome::Answered { round_trip_ms: before }),
+                ProbeOutcome::Answered { round_trip_ms: after },
+            ) => (true, worth_telling(*before, *after)),
+            (before, after) => (before.as_ref() == Some(after), false),
+        };
+        self.untold.shape |= !same_kind;
+        self.untold.readings |= moved;
+        let since = if same_kind { self.probe.since } else { now };
+        self.probe = ProbeFact { outcome: Some(outcome), since, timeouts_pending: 0 };
+    }
+
+    /// What it sees of its host.
+    pub fn report(&mut self, mut status: WorkerStatus, now: Monotonic) {
+        if let Some(devices) = &mut status.gpu_devices {
+            devices.sort_by_key(|device| device.index);
+        }
+        let before = mem::take(&mut self.status);
+        let same_shape = has_same_shape(&before.reported, &status);
+        let first = before.received.is_none();
+        self.untold.shape |= !same_shape || first;
+        self.untold.readings = true;
+        self.unsaved.status =
+            self.unsaved.status.max(if same_shape { ReportUnsaved::Readings } else { ReportUnsaved::Shape });
+        self.status = before.followed_by(status, now);
+    }
+
+    /// Its row was decided anew.
+    pub fn decide(&mut self, row: WorkerRow) {
+        if self.row.ip != row.ip || self.row.port != row.port {
+            // an outcome of the address before would be a lie about this one
+            self.probe = ProbeFact::default();
+        }
+        self.row = row;
+        self.untold.shape = true;
+    }
+
+    /// Another host took this worker's place: nothing that was observed holds any more.
+    pub fn begin_anew(&mut self, now: Monotonic) {
+        let row = self.row.clone();
+        *self = Self::new(row, now);
+        self.unsaved.status = ReportUnsaved::Shape;
+    }
+
+    /// Another host, refused, uses this worker's identity.
+    pub fn sight_duplicate(&mut self, hostname: &str, address: &str, now: Monotonic) {
+        self.duplicate = Some(sighted(self.duplicate.as_ref(), hostname, address, now));
+        self.untold.shape = true;
+    }
+
+    /// Another host asks for this worker's place.
+    pub fn ask_replacement(&mut self, uuid: WorkerUuid, hostname: &str, address: &str, now: Monotonic) {
+        let before = self.replacement.as_ref().filter(|ask| ask.uuid == uuid).map(|ask| &ask.sighting);
+        let sighting = sighted(before, hostname, address, now);
+        self.replacement = Some(ReplacementAsk { uuid, sighting });
+        self.untold.shape = true;
+    }
+}
+
+impl StatusFact {
+    fn followed_by(self, status: WorkerStatus, now: Monotonic) -> Self {
+        let known: Vec<(&Problem, Monotonic)> =
+            self.reported.problems.iter().zip(self.problems_since.iter().copied()).collect();
+        let problems_since = status
+            .problems
+            .iter()
+            .map(|problem| {
+                let told = began(problem, now);
+                let before = known.iter().find(|(before, _)| before.reason == problem.reason).map(|(_, since)| *since);
+                before.filter(|before| told.since(*before).max(before.since(told)) <= SAME_BEGINNING).unwrap_or(told)
+            })
+            .collect();
+        let devices = status.gpu_devices.as_deref();
+        let found = devices.map(|devices| u32::try_from(devices.len()).unwrap_or(u32::MAX));
+        let devices_expected = self.devices_expected.max(found.unwrap_or(0));
+        let missing_since = match found {
+            Some(found) if found < devices_expected => self.missing_since.or(Some(now)),
+            // not looked yet: what was known stays
+            None => self.missing_since,
+            Some(_) => None,
+        };
+        let unhealthy_since = devices
+            .unwrap_or_default()
+            .iter()
+            .filter(|device| is_unhealthy(device))
+            .map(|device| (device.index, self.unhealthy_since.get(&device.index).copied().unwrap_or(now)))
+            .collect();
+        let count_before = self.reported.gpu_devices.as_ref().map(Vec::len);
+        let same_count = count_before == devices.map(<[_]>::len);
+        Self {
+            received: Some(now),
+            devices_expected,
+            missing_since,
+            problems_since,
+            unhealthy_since,
+            count_since: if same_count { self.count_since } else { now },
+            reported: Arc::new(status),
+        }
+    }
+}
+
+/// Whether the vendor's tool calls the device anything else than healthy.
+pub fn is_unhealthy(device: &GpuDevice) -> bool {
+    !matches!(device.health, None | Some(DeviceHealth::Ok))
+}
+
+/// How much an unhealthy device matters.
+pub fn health_severity(health: DeviceHealth) -> Severity {
+    match health {
+        DeviceHealth::Ok => Severity::Ok,
+        DeviceHealth::Warning | DeviceHealth::Unknown => Severity::Warning,
+        DeviceHealth::Critical => Severity::Error,
+    }
+}
+
+fn sighted(before: Option<&Sighting>, hostname: &str, address: &str, now: Monotonic) -> Sighting {
+    let first = before.filter(|seen| super::assess::repeats(seen, now)).map_or(now, |seen| seen.first);
+    Sighting { hostname: hostname.to_owned(), address: address.to_owned(), first, last: now }
+}
+
+fn began(problem: &Problem, now: Monotonic) -> Monotonic {
+    now.minus(Duration::from_secs(problem.age_s))
+}
+
+fn worth_telling(before_ms: f64, after_ms: f64) -> bool {
+    (before_ms - after_ms).abs() > WORTH_TELLING_MS
+}
+
+fn millis_of(ms: i64) -> f64 {
+    ms as f64
+}
+
+/// Whether two reports differ in nothing but figures that change all the time.
+fn has_same_shape(before: &WorkerStatus, after: &WorkerStatus) -> bool {
+    let same_problems = before.problems.len() == after.problems.len()
+        && before
+            .problems
+            .iter()
+            .zip(&after.problems)
+            .all(|(before, after)| before.reason == after.reason && before.severity == after.severity);
+    same_problems
+        && before.os == after.os
+        && before.devices_stale_s.is_some() == after.devices_stale_s.is_some()
+        && match (&before.gpu_devices, &after.gpu_devices) {
+            (None, None) => true,
+            (Some(before), Some(after)) => {
+                before.len() == after.len()
+                    && before.iter().zip(after).all(|(before, after)| is_same_device(before, after))
+            }
+            _ => false,
+        }
+}
+
+fn is_same_device(before: &GpuDevice, after: &GpuDevice) -> bool {
+    let total = |device: &GpuDevice| device.memory.as_ref().and_then(|memory| memory.total);
+    before.index == after.index
+        && before.name == after.name
+        && before.uuid == after.uuid
+        && before.health == after.health
+        && before.bus_id == after.bus_id
+        && before.driver_version == after.driver_version
+        && total(before) == total(after)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::server::store::workers::CredentialHash;
+    use api::{DeviceMemory, Maintenance, Reason, WorkerId};
+    use uuid::Uuid;
+
+    pub(crate) fn at(seconds: i64) -> Monotonic {
+        Monotonic::from_ms(seconds * 1000)
+    }
+
+    pub(crate) fn facts() -> Facts {
+        let row = WorkerRow {
+            id: WorkerId(1),
+            uuid: WorkerUuid(Uuid::from_u128(1)),
+            name: "a".into(),
+            credential: Some(CredentialHash([0; 32])),
+            hostname: "host-a".into(),
+            ip: "10.0.0.1".into(),
+            port: 10150,
+            labels: BTreeMap::new(),
+            system_reserved: None,
+            maintenance: Maintenance::default(),
+            version: Some("1.0".into()),
+            replace_allowed_for: None,
+            created_ms: 0,
+            updated_ms: 0,
+        };
+        Facts::new(row, at(0))
+    }
+
+    pub(crate) fn devices(count: u32) -> WorkerStatus {
+        let device = |index| GpuDevice {
+            index,
+            name: "910B3".into(),
+            memory: Some(DeviceMemory { total: Some(64), ..DeviceMemory::default() }),
+            ..GpuDevice::default()
+        };
+        WorkerStatus { gpu_devices: Some((0..count).map(device).collect()), ..WorkerStatus::default() }
+    }
+
+    #[test]
+    fn a_refused_probe_counts_at_once_and_a_timeout_when_it_repeats() {
+        let answered = ProbeOutcome::Answered { round_trip_ms: 1.0 };
+        let timed_out = ProbeOutcome::Failed(ProbeFailure::TimedOut);
+        let refused = ProbeOutcome::Failed(ProbeFailure::Refused);
+        let table = [
+            (vec![&refused], Some(&refused)),
+            (vec![&answered, &refused], Some(&refused)),
+            (vec![&timed_out], None),
+            (vec![&answered, &timed_out], Some(&answered)),
+            (vec![&answered, &timed_out, &timed_out], Some(&timed_out)),
+            (vec![&answered, &timed_out, &answered, &timed_out], Some(&answered)),
+            (vec![&timed_out, &timed_out, &timed_out], Some(&timed_out)),
+        ];
+        for (outcomes, counts) in table {
+            let mut facts = facts();
+            for outcome in &outcomes {
+                facts.record_probe("10.0.0.1", 10150, (*outcome).clone(), at(1));
+            }
+            assert_eq!(facts.probe.outcome.as_ref(), counts, "{outcomes:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_address_forgets_the_probe_of_the_old_one() {
+        let mut facts = facts();
+        let refused = ProbeOutcome::Failed(ProbeFailure::Refused);
+        facts.record_probe("10.0.0.1", 10150, refused.clone(), at(1));
+        facts.decide(WorkerRow { ip: "10.0.0.2".into(), ..facts.row.clone() });
+        assert_eq!(facts.probe.outcome, None);
+        // a probe that was under way when the address changed
+        facts.record_probe("10.0.0.1", 10150, refused, at(2));
+        assert_eq!(facts.probe.outcome, None);
+    }
+
+    #[test]
+    fn devices_that_were_there_are_expected_until_they_are_back() {
+        let mut facts = facts();
+        facts.report(devices(8), at(1));
+        facts.report(devices(7), at(2));
+        facts.report(devices(6), at(3));
+        assert_eq!((facts.status.devices_expected, facts.status.missing_since), (8, Some(at(2))));
+        facts.report(WorkerStatus::default(), at(4));
+        assert_eq!(facts.status.missing_since, Some(at(2)), "not looked yet is not back");
+        facts.report(devices(8), at(5));
+        assert_eq!(facts.status.missing_since, None);
+    }
+
+    #[test]
+    fn a_problem_keeps_its_beginning_though_its_age_is_told_in_whole_seconds() {
+        let problem = |age_s| Problem {
+            severity: Severity::Warning,
+            reason: Reason::ToolTimedOut { tool: "npu-smi".into(), timeout_s: 30 },
+            age_s,
+        };
+        let report = |age_s| WorkerStatus { problems: vec![problem(age_s)], ..WorkerStatus::default() };
+        let mut facts = facts();
+        facts.report(report(10), at(100));
+        facts.report(report(21), Monotonic::from_ms(110_400));
+        assert_eq!(facts.status.problems_since, [at(90)]);
+        facts.report(report(1), at(200));
+        assert_eq!(facts.status.problems_since, [at(199)], "it went and came again");
+    }
+
+    #[test]
+    fn figures_alone_do_not_change_the_shape() {
+        let mut facts = facts();
+        facts.report(devices(8), at(1));
+        facts.untold = Untold::default();
+        facts.unsaved = Unsaved::default();
+        let mut warmer = devices(8);
+        warmer.gpu_devices.as_mut().unwrap()[3].temperature = Some(70.0);
+        facts.report(warmer, at(2));
+        assert_eq!((facts.untold.shape, facts.untold.readings), (false, true));
+        assert_eq!(facts.unsaved.status, ReportUnsaved::Readings);
+        let mut sick = devices(8);
+        sick.gpu_devices.as_mut().unwrap()[3].health = Some(DeviceHealth::Critical);
+        facts.report(sick, at(3));
+        assert!(facts.untold.shape);
+    }
+
+    #[test]
+    fn heartbeats_are_unbroken_until_one_is_later_than_the_timeout() {
+        let timeout = Duration::from_mins(1);
+        let mut facts = facts();
+        facts.hear(at(1), timeout);
+        facts.hear(at(61), timeout);
+        assert_eq!(facts.heartbeat.map(|heartbeat| heartbeat.unbroken_since), Some(at(1)));
+        facts.hear(at(122), timeout);
+        assert_eq!(facts.heartbeat.map(|heartbeat| heartbeat.unbroken_since), Some(at(122)));
+    }
+}

@@ -1,0 +1,283 @@
+//! Answers that do not end: changes of workers in GPUStack 0.7's format, and events for browsers.
+//!
+//! Each stream is fed by a task of its own through a short queue. A reader that does not keep up loses updates in the
+//! announcer's ring, never memory, and is told so: a browser by `resync`, a program by the end of its stream, after
+//! which it connects again and begins with all rows.
+
+use super::workers::ListQuery;
+use crate::server::ServerState;
+use crate::server::announcer::{Announcement, Announcer};
+use crate::server::auth::AdminUser;
+use crate::server::registry::{Registry, Worker, view};
+use api::{WatchEvent, WatchEventType, WorkerId};
+use axum::body::{Body, Bytes};
+use axum::extract::FromRequestParts;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue};
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+
+/// GPUStack 0.7 workers give a silent stream up after 45 s.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Messages between a stream's task and its connection.
+const QUEUE: usize = 8;
+/// A reader that takes nothing for so long is gone.
+const STALLED: Duration = Duration::from_mins(1);
+/// How often it is checked that a stream's session still holds.
+const SESSION_CHECK: Duration = Duration::from_secs(20);
+/// nginx holds answers back unless told not to.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Makes streams that end when the server does. Cloning it clones a handle.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    stop: CancellationToken,
+}
+
+impl Streams {
+    /// Streams end when `stop` is cancelled.
+    pub fn new(stop: CancellationToken) -> Self {
+        Self { stop }
+    }
+
+    /// `watch=true` of a list that is always empty.
+    pub fn watch_nothing(&self) -> Response {
+        let (sender, answer) = watch_answer();
+        let stop = self.stop.clone();
+        tokio::spawn(stop.run_until_cancelled_owned(async move {
+            let mut keep_alive = keep_alive();
+            loop {
+                keep_alive.tick().await;
+                if send(&sender, Bytes::from_static(b"\n\n")).await.is_err() {
+                    return;
+                }
+            }
+        }));
+        answer
+    }
+
+    /// `watch=true` of workers.
+    pub fn watch_workers(&self, registry: Registry, announcer: &Announcer, query: ListQuery) -> Response {
+        let (sender, answer) = watch_answer();
+        // before the rows are read: what happens in between is told twice rather than never
+        let updates = announcer.subscribe();
+        let watch = Watch { registry, query, sender, told: HashSet::new() };
+        tokio::spawn(self.stop.clone().run_until_cancelled_owned(watch.run(updates)));
+        answer
+    }
+
+    /// Server-sent events for a browser.
+    pub fn events(&self, state: ServerState, parts: Parts) -> Response {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let updates = state.announcer.subscribe();
+        let sequence = state.announcer.sequence();
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = session_ended(&state, parts) => {}
+                _ = feed(sender, updates, sequence) => {}
+            }
+        });
+        let events = ReceiverStream::new(receiver).map(|message: Message| Ok::<_, Infallible>(message.into()));
+        let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+        response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        response
+    }
+}
+
+/// The reader is gone.
+struct Gone;
+
+async fn send<T>(sender: &mpsc::Sender<T>, message: T) -> Result<(), Gone> {
+    match timeout(STALLED, sender.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}
+
+fn keep_alive() -> tokio::time::Interval {
+    let mut keep_alive = interval(KEEP_ALIVE);
+    keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    keep_alive.reset();
+    keep_alive
+}
+
+fn watch_answer() -> (mpsc::Sender<Bytes>, Response) {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let body = Body::from_stream(ReceiverStream::new(receiver).map(Ok::<_, Infallible>));
+    let headers = [
+        // not server-sent events, but what GPUStack 0.7 calls it
+        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (X_ACCEL_BUFFERING, HeaderValue::from_static("no")),
+    ];
+    (sender, (headers, body).into_response())
+}
+
+struct Watch {
+    registry: Registry,
+    query: ListQuery,
+    sender: mpsc::Sender<Bytes>,
+    told: HashSet<WorkerId>,
+}
+
+impl Watch {
+    async fn run(mut self, updates: broadcast::Receiver<Arc<Announcement>>) {
+        // whatever ends it, the reader sees the end of its stream and connects again
+        let _: Result<(), Gone> = self.feed(updates).await;
+    }
+
+    async fn feed(&mut self, mut updates: broadcast::Receiver<Arc<Announcement>>) -> Result<(), Gone> {
+        let all = self.registry.all();
+        for worker in &all {
+            self.tell(worker).await?;
+        }
+        drop(all);
+        let mut keep_alive = keep_alive();
+        loop {
+            tokio::select! {
+                _ = keep_alive.tick() => send(&self.sender, Bytes::from_static(b"\n\n")).await?,
+                update = updates.recv() => {
+                    let update = update.map_err(|_| Gone)?;
+                    for worker in &update.removed {
+                        self.tell_removed(worker).await?;
+                    }
+                    for worker in &update.touched {
+                        self.tell(worker).await?;
+                        keep_alive.reset();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn tell(&mut self, worker: &Worker) -> Result<(), Gone> {
+        if !self.query.matches(worker) {
+            // renamed or not among those that were asked for
+            return if self.told.contains(&worker.id()) { self.tell_removed(worker).await } else { Ok(()) };
+        }
+        let kind = if self.told.insert(worker.id()) { WatchEventType::Created } else { WatchEventType::Updated };
+        self.write(kind, worker).await
+    }
+
+    async fn tell_removed(&mut self, worker: &Worker) -> Result<(), Gone> {
+        if self.told.remove(&worker.id()) { self.write(WatchEventType::Deleted, worker).await } else { Ok(()) }
+    }
+
+    async fn write(&self, kind: WatchEventType, worker: &Worker) -> Result<(), Gone> {
+        let data = view::worker(&worker.facts(), &self.registry.moment(), self.registry.policy());
+        let mut line = serde_json::to_vec(&WatchEvent { kind, data }).map_err(|_| Gone)?;
+        line.extend_from_slice(b"\n\n");
+        send(&self.sender, line.into()).await
+    }
+}
+
+/// What a browser is told.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    /// Updates with a higher number than this follow.
+    Hello { sequence: u64 },
+    /// A [`api::FleetUpdate`].
+    Update(Arc<str>),
+    /// Updates were lost.
+    Resync,
+}
+
+impl From<Message> for Event {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Hello { sequence } => Self::default().event("hello").data(format!("{{\"sequence\":{sequence}}}")),
+            Message::Update(json) => Self::default().event("update").data(json),
+            Message::Resync => Self::default().event("resync").data("{}"),
+        }
+    }
+}
+
+async fn feed(
+    sender: mpsc::Sender<Message>,
+    mut updates: broadcast::Receiver<Arc<Announcement>>,
+    sequence: u64,
+) -> Result<Infallible, Gone> {
+    send(&sender, Message::Hello { sequence }).await?;
+    loop {
+        let message = match updates.recv().await {
+            Ok(update) => match &update.json {
+                Some(json) => Message::Update(Arc::clone(json)),
+                // made before anybody listened; a fresh snapshot has it
+                None => continue,
+            },
+            Err(broadcast::error::RecvError::Lagged(_)) => Message::Resync,
+            Err(broadcast::error::RecvError::Closed) => return Err(Gone),
+        };
+        send(&sender, message).await?;
+    }
+}
+
+/// Returns when the request that opened a stream would not be let in any more.
+async fn session_ended(state: &ServerState, mut parts: Parts) {
+    loop {
+        sleep(SESSION_CHECK).await;
+        match AdminUser::from_request_parts(&mut parts, state).await {
+            Err(error) if error.status().is_client_error() => return,
+            // a database that is busy logs nobody out
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announcement(json: &str) -> Arc<Announcement> {
+        Arc::new(Announcement { json: Some(json.into()), touched: Vec::new(), removed: Vec::new() })
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_lost_updates_is_told_and_goes_on_with_the_next() {
+        let (updates, reader) = broadcast::channel(2);
+        for number in ["1", "2", "3"] {
+            updates.send(announcement(number)).unwrap();
+        }
+        let (sender, mut messages) = mpsc::channel(QUEUE);
+        let feeding = tokio::spawn(feed(sender, reader, 7));
+        let mut told = Vec::new();
+        for _ in 0..4 {
+            told.push(messages.recv().await.unwrap());
+        }
+        let update = |json: &str| Message::Update(json.into());
+        assert_eq!(told, [Message::Hello { sequence: 7 }, Message::Resync, update("2"), update("3")]);
+        feeding.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_dropped() {
+        let (updates, reader) = broadcast::channel(QUEUE * 4);
+        for _ in 0..QUEUE * 2 {
+            updates.send(announcement("{}")).unwrap();
+        }
+        let (sender, _messages) = mpsc::channel(QUEUE);
+        assert!(feed(sender, reader, 0).await.is_err());
+        assert_eq!(updates.receiver_count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_went_away_is_dropped() {
+        let (updates, reader) = broadcast::channel(QUEUE);
+        let (sender, messages) = mpsc::channel(QUEUE);
+        drop(messages);
+        assert!(feed(sender, reader, 0).await.is_err());
+        assert_eq!(updates.receiver_count(), 0);
+    }
+}

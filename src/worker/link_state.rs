@@ -1,0 +1,13 @@
+//! Whether the worker has a session with its server.
+
+/// Whether the worker has a session with its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It tries to get one.
+    Joining {
+        /// Why it has none, once an attempt has failed.
+        cause: Option<String>,
+    },
+    /// It has one.
+    Up,
+}

@@ -1,0 +1,175 @@
+//! A real server in this process, on a port of its own.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
+
+use gpustack::config::{JoinToken, Secret, ServerConfig};
+use gpustack::server;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub const TOKEN: &str = "8fb74878a2e813ed19c54bfe8810ad3e";
+pub const PASSWORD: &str = "correct horse battery";
+/// No condition of these tests takes longer on the slowest machine that runs them.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+pub struct TestServer {
+    pub address: SocketAddr,
+    pub client: Client,
+    data_dir: TempDir,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl TestServer {
+    pub async fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap()).await
+    }
+
+    pub async fn start_in(data_dir: TempDir) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let config = config(data_dir.path(), address.port());
+        let running = server::run(listener, config, stop.clone());
+        let task = tokio::spawn(async move { running.await.unwrap() });
+        let client = Client::builder().no_proxy().build().unwrap();
+        Self { address, client, data_dir, stop, task }
+    }
+
+    /// Stops it in an orderly way; its data dir can be started again.
+    pub async fn stop(self) -> TempDir {
+        self.stop.cancel();
+        self.task.await.unwrap();
+        self.data_dir
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    pub fn as_admin(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).basic_auth("admin", Some(PASSWORD))
+    }
+
+    pub fn as_legacy_worker(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).basic_auth("system/worker/127.0.0.1", Some(TOKEN))
+    }
+
+    pub async fn admin_json(&self, path: &str) -> Value {
+        answered(self.as_admin(Method::GET, path)).await.1
+    }
+
+    /// Registers a worker of ours with the join token.
+    pub async fn register(&self, request: &Value) -> (StatusCode, Value) {
+        answered(self.request(Method::POST, "/v1/worker-sessions").bearer_auth(TOKEN).json(request)).await
+    }
+
+    pub async fn beat(&self, credential: &str, session_id: Uuid) -> (StatusCode, Value) {
+        let beat = json!({"session_id": session_id, "clock": {"offset_ms": 5, "error_ms": 2}});
+        answered(self.request(Method::POST, "/v1/worker-heartbeats").bearer_auth(credential).json(&beat)).await
+    }
+
+    pub async fn report(&self, credential: &str, session_id: Uuid, status: Value) -> (StatusCode, Value) {
+        let report = json!({"session_id": session_id, "status": status});
+        answered(self.request(Method::PUT, "/v1/worker-status").bearer_auth(credential).json(&report)).await
+    }
+}
+
+pub fn config(data_dir: &Path, port: u16) -> ServerConfig {
+    ServerConfig {
+        host: "127.0.0.1".into(),
+        port,
+        data_dir: data_dir.to_owned(),
+        database: data_dir.join("gpustack.db"),
+        token: Some(JoinToken::parse(TOKEN).unwrap()),
+        bootstrap_password: Some(Secret::new(PASSWORD)),
+        tls: None,
+        worker_offline_timeout: Duration::from_mins(1),
+    }
+}
+
+/// Status and JSON body; null for an empty one.
+pub async fn answered(request: RequestBuilder) -> (StatusCode, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status();
+    let body = response.bytes().await.unwrap();
+    let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    (status, value)
+}
+
+/// Takes what ends in an empty line off the front of what has arrived.
+pub fn take_block(arrived: &mut String) -> Option<String> {
+    let end = arrived.find("\n\n")?;
+    let rest = arrived.split_off(end + 2);
+    let block = std::mem::replace(arrived, rest);
+    Some(block.trim_end().to_owned())
+}
+
+/// A worker of ours, as it registers.
+pub struct TestWorker {
+    pub uuid: Uuid,
+    pub session_id: Uuid,
+    pub host_key: String,
+}
+
+impl TestWorker {
+    pub fn new() -> Self {
+        Self { uuid: Uuid::new_v4(), session_id: Uuid::new_v4(), host_key: Uuid::new_v4().to_string() }
+    }
+
+    pub fn request(&self) -> Value {
+        json!({
+            "protocol": 1,
+            "version": "0.1.0",
+            "worker_uuid": self.uuid,
+            "session_id": self.session_id,
+            "host_key": self.host_key,
+            "name": null,
+            "previous_name": null,
+            "hostname": "npu-host",
+            "ip": "127.0.0.1",
+            "port": 9,
+            "labels": {"os": "linux", "arch": "arm64"},
+            "system_reserved": {"ram": 1, "vram": 2},
+        })
+    }
+
+    pub fn named(&self, name: &str) -> Value {
+        let mut request = self.request();
+        request["name"] = json!(name);
+        request
+    }
+}
+
+/// Waits until the condition holds, and gives what it found.
+pub async fn until<T, F, Check>(what: &str, mut check: Check) -> T
+where
+    F: Future<Output = Option<T>>,
+    Check: FnMut() -> F,
+{
+    let looking = async {
+        loop {
+            if let Some(found) = check().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let Ok(found) = tokio::time::timeout(PATIENCE, looking).await else { panic!("never seen: {what}") };
+    found
+}

@@ -1,0 +1,197 @@
+//! What holds for every answer of the server, and the event stream of browsers.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
+
+mod common;
+
+use common::{TestServer, TestWorker, answered, take_block};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[tokio::test]
+async fn every_error_has_one_shape_and_names_its_request() {
+    let server = TestServer::start().await;
+    for (method, path, status) in [
+        (Method::GET, "/v1/nothing", StatusCode::NOT_FOUND),
+        (Method::GET, "/v1/workers/999", StatusCode::NOT_FOUND),
+        (Method::GET, "/v1/workers/x", StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::PATCH, "/v1/workers", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::GET, "/v1/worker-sessions", StatusCode::METHOD_NOT_ALLOWED),
+    ] {
+        let answer = server.as_admin(method.clone(), path).header("x-request-id", "abc-1").send().await.unwrap();
+        assert_eq!((answer.status(), &answer.headers()["x-request-id"]), (status, &"abc-1".parse().unwrap()));
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!((&body["code"], &body["request_id"]), (&json!(status.as_u16()), &json!("abc-1")), "{method} {path}");
+        assert!(!body["reason"].as_str().unwrap().is_empty() && !body["message"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_api_is_described() {
+    let server = TestServer::start().await;
+    let (status, mut document) = answered(server.request(Method::GET, "/openapi.json")).await;
+    assert_eq!(status, StatusCode::OK);
+    document["info"]["version"] = json!("[version]");
+    insta::assert_json_snapshot!(document);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let server = TestServer::start().await;
+    let large = vec![b' '; 3 * 1024 * 1024];
+    let call = server.request(Method::POST, "/v1/worker-sessions").bearer_auth(common::TOKEN).body(large);
+    // the server may close the connection before all of it is sent
+    if let Ok(answer) = call.send().await {
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(answer.json::<Value>().await.unwrap()["code"], json!(413));
+    }
+    assert_eq!(answered(server.request(Method::GET, "/healthz")).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_background_jobs_are_shown_to_administrators() {
+    let server = TestServer::start().await;
+    let jobs = server.admin_json("/v1/tasks").await;
+    let jobs = jobs.as_array().unwrap();
+    assert!(jobs.len() >= 4 && jobs.iter().all(|job| job["state"] == json!("running") && job["restarts"] == json!(0)));
+}
+
+#[tokio::test]
+async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
+    let server = TestServer::start().await;
+    let mut events = Events::open(&server).await;
+    let (name, hello) = events.next().await;
+    assert_eq!(name, "hello");
+    let snapshot = server.admin_json("/v1/fleet").await;
+    assert!(snapshot["sequence"].as_u64() >= hello["sequence"].as_u64());
+
+    let worker = TestWorker::new();
+    let (_, joined) = server.register(&worker.request()).await;
+    let credential = joined["credential"].as_str().unwrap();
+    let id = joined["worker_id"].clone();
+    let view = events.find(|update| update["changed"][0]["id"] == id).await["changed"][0].clone();
+    assert_eq!((&view["name"], &view["devices"]), (&json!("npu-host"), &Value::Null));
+    // nothing listens on its port: once that is known, nothing changes by itself any more
+    let is_unreachable = |update: &Value| update["changed"][0]["state"] == json!("unreachable");
+    if view["state"] != json!("unreachable") {
+        events.find(is_unreachable).await;
+    }
+
+    let status = |celsius: u32| json!({"gpu_devices": [{"index": 0, "name": "910B3", "temperature": celsius}]});
+    server.report(credential, worker.session_id, status(40)).await;
+    events.find(|update| update["changed"][0]["devices"][0]["readings"] == json!([null, null, 40.0, null])).await;
+    server.report(credential, worker.session_id, status(41)).await;
+    let update = events.find(|update| update["readings"][0]["id"] == id).await;
+    assert_eq!(update["readings"][0]["devices"], json!([[null, null, 41.0, null]]));
+
+    server.beat(credential, worker.session_id).await;
+    events.find(|update| update["changed"][0]["clock_offset_ms"] == json!(5)).await;
+    server.beat(credential, worker.session_id).await;
+    events.find(|update| update["heartbeats"][0][0] == id).await;
+
+    answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
+    events.find(|update| update["removed"] == json!([id])).await;
+}
+
+#[tokio::test]
+async fn streams_end_when_the_server_stops() {
+    let server = TestServer::start().await;
+    let mut events = Events::open(&server).await;
+    events.next().await;
+    let stopping = tokio::spawn(server.stop());
+    while events.try_next().await.is_some() {}
+    stopping.await.unwrap();
+}
+
+/// Server-sent events.
+struct Events {
+    answer: Response,
+    buffer: String,
+}
+
+impl Events {
+    async fn open(server: &TestServer) -> Self {
+        let answer = server.as_admin(Method::GET, "/v1/events").send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        Self { answer, buffer: String::new() }
+    }
+
+    async fn next(&mut self) -> (String, Value) {
+        self.try_next().await.unwrap()
+    }
+
+    async fn try_next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some(event) = take_block(&mut self.buffer) {
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                if let (Some(name), Some(data)) = (field("event:"), field("data:")) {
+                    return Some((name.to_owned(), serde_json::from_str(data).unwrap()));
+                }
+                continue;
+            }
+            let chunk = tokio::time::timeout(Duration::from_mins(1), self.answer.chunk()).await.unwrap();
+            self.buffer.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
+        }
+    }
+
+    async fn find(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        tokio::time::timeout(Duration::from_mins(1), self.look_for(is_wanted)).await.unwrap()
+    }
+
+    async fn look_for(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut sequence = None;
+        loop {
+            let (name, update) = self.next().await;
+            assert_eq!(name, "update");
+            let number = update["sequence"].as_u64();
+            assert!(sequence.is_none() || number == sequence.map(|before: u64| before + 1));
+            sequence = number;
+            if is_wanted(&update) {
+                return update;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_are_served_to_who_is_logged_in() {
+    let server = TestServer::start().await;
+    let page = |path: &str| server.request(Method::GET, path).header("accept", "text/html");
+    let answer = page("/login").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.contains("'nonce-"), "{policy}");
+    assert_eq!(answer.headers()["cache-control"], "no-store");
+
+    let login = server.request(Method::POST, "/auth/login").header("content-type", "application/x-www-form-urlencoded");
+    let login = login.body(format!("username=admin&password={}", common::PASSWORD.replace(' ', "+")));
+    let answer = login.send().await.unwrap();
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    server.register(&TestWorker::new().named("<b>npu-01</b>")).await;
+    let html = page("/workers").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
+    assert!(html.contains("&lt;b&gt;npu-01") && !html.contains("<b>npu-01"), "the worker is shown, as text");
+    let html = page("/workers/add").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
+    assert!(html.contains(&format!("http://{}", server.address)), "the command names this server");
+
+    let answer = page("/nothing/here").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    assert!(answer.text().await.unwrap().contains("<html"));
+    let (status, body) = answered(server.request(Method::GET, "/nothing/here")).await;
+    assert_eq!((status, &body["reason"]), (StatusCode::NOT_FOUND, &json!("NotFound")));
+}
+
+#[tokio::test]
+async fn a_page_without_a_session_leads_to_the_login() {
+    let server = TestServer::start().await;
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let answer =
+        client.get(format!("http://{}/workers", server.address)).header("accept", "text/html").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::FOUND);
+    assert!(answer.headers()["location"].to_str().unwrap().starts_with("/login"));
+}

@@ -1,0 +1,124 @@
+//! Whole workers in front of a real server.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper of a test that cannot go on fails the test"
+)]
+
+mod common;
+mod support;
+
+use common::{TestServer, answered, until};
+use gpustack::config::WorkerConfig;
+use http::{Method, StatusCode};
+use serde_json::Value;
+use support::{Host, Worker};
+
+/// Waits until the server shows a row of this name as wished.
+async fn row(server: &TestServer, name: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
+    until(name, async || {
+        let rows = server.admin_json("/v1/workers").await;
+        let mut rows = rows["items"].as_array().unwrap().clone().into_iter();
+        rows.find(|row| row["name"] == name && is_wished(row))
+    })
+    .await
+}
+
+/// Waits until the worker has been refused, and gives the cause that it tells.
+async fn refusal(worker: &Worker) -> String {
+    until("a refusal", async || {
+        let (status, body) = worker.get("/readyz").await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        body["cause"].as_str().map(str::to_owned)
+    })
+    .await
+}
+
+fn named(config: WorkerConfig, name: &str) -> WorkerConfig {
+    let mut config = config;
+    config.identity.name = Some(name.to_owned());
+    config
+}
+
+fn has_condition(row: &Value, kind: &str, reason: &str) -> bool {
+    row["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|condition| condition["type"] == kind && condition["reason"] == reason)
+}
+
+#[tokio::test]
+async fn a_worker_becomes_ready_with_eight_devices_and_goes_when_it_stops() {
+    let (host, server) = (Host::new(), TestServer::start().await);
+    let worker = host.start_worker(named(host.config(server.address), "npu-198-97")).await;
+    let is_complete = |row: &Value| {
+        row["state"] == "ready"
+            && row["status"]["gpu_devices"].as_array().is_some_and(|devices| devices.len() == 8)
+            && has_condition(row, "direct", "direct_answered")
+            && has_condition(row, "clock", "clock_in_sync")
+    };
+    let shown = row(&server, "npu-198-97", is_complete).await;
+    assert_eq!(shown["status"]["gpu_devices"][7]["name"], "910B3");
+    assert_eq!(shown["labels"]["worker-name"], "npu-198-97");
+    assert!(has_condition(&shown, "devices", "devices_working"), "{shown}");
+    worker.stop().await;
+    row(&server, "npu-198-97", |row| row["state"] == "not_ready").await;
+}
+
+#[tokio::test]
+async fn a_worker_that_was_deleted_comes_back_as_a_new_one() {
+    let (host, server) = (Host::new(), TestServer::start().await);
+    let worker = host.start_worker(named(host.config(server.address), "npu-1")).await;
+    let first = row(&server, "npu-1", |row| row["state"] == "ready").await;
+    let deleted = server.as_admin(Method::DELETE, &format!("/v1/workers/{}", first["id"])).send().await.unwrap();
+    assert!(deleted.status().is_success());
+    let second = row(&server, "npu-1", |row| row["state"] == "ready" && row["id"] != first["id"]).await;
+    assert_eq!(second["worker_uuid"], first["worker_uuid"]);
+    assert_eq!(answered(server.as_admin(Method::GET, "/v1/workers")).await.1["pagination"]["total"], 1);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_copied_data_directory_is_refused_while_the_original_lives() {
+    let (original, copy, server) = (Host::new(), Host::new(), TestServer::start().await);
+    let worker = original.start_worker(named(original.config(server.address), "npu-1")).await;
+    row(&server, "npu-1", |row| row["state"] == "ready").await;
+    let data = |host: &Host| host.dir.path().join("data");
+    std::fs::create_dir(data(&copy)).unwrap();
+    for name in ["worker_uuid", "worker_name", "worker_credential"] {
+        std::fs::copy(data(&original).join(name), data(&copy).join(name)).unwrap();
+    }
+    let cloned = copy.start_worker(copy.config(server.address)).await;
+    let cause = refusal(&cloned).await;
+    assert!(cause.contains("uses the same identity"), "{cause}");
+    row(&server, "npu-1", |row| has_condition(row, "identity", "identity_duplicated")).await;
+    assert_eq!(worker.get("/readyz").await.0, StatusCode::OK);
+    worker.stop().await;
+    cloned.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_that_a_live_worker_has_is_refused_and_an_unwished_name_is_made_free() {
+    let (first, second, third, server) = (Host::new(), Host::new(), Host::new(), TestServer::start().await);
+    let first_worker = first.start_worker(named(first.config(server.address), "npu-1")).await;
+    row(&server, "npu-1", |row| row["state"] == "ready").await;
+    let second_worker = second.start_worker(named(second.config(server.address), "npu-1")).await;
+    let cause = refusal(&second_worker).await;
+    assert!(cause.contains("the name npu-1 is taken"), "{cause}");
+    second_worker.stop().await;
+    let (fourth, other) = (Host::new(), third.start_worker(third.config(server.address)).await);
+    let one_more = fourth.start_worker(fourth.config(server.address)).await;
+    let names = until("three workers", async || {
+        let rows = server.admin_json("/v1/workers").await;
+        let rows = rows["items"].as_array().unwrap().clone();
+        (rows.len() == 3)
+            .then(|| rows.iter().map(|row| row["name"].to_string()).collect::<std::collections::BTreeSet<_>>())
+    })
+    .await;
+    assert_eq!(names.len(), 3, "{names:?}");
+    for worker in [first_worker, other, one_more] {
+        worker.stop().await;
+    }
+}
