@@ -70,6 +70,17 @@ pub fn open_page(path: &str) {
     let _ = path;
 }
 
+/// Path and query of the page that is open.
+pub fn visited_page() -> String {
+    #[cfg(feature = "hydrate")]
+    {
+        let location = leptos::prelude::window().location();
+        format!("{}{}", location.pathname().unwrap_or_default(), location.search().unwrap_or_default())
+    }
+    #[cfg(not(feature = "hydrate"))]
+    String::new()
+}
+
 /// Sets a length in the style of an element. Styles set by a script need no leave in the content security policy.
 pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
     // It fails for malformed values only.

@@ -4,6 +4,7 @@
 
 use crate::i18n::use_text;
 use crate::icon::Icon;
+use crate::reactive::effect;
 use leptos::html;
 use leptos::prelude::*;
 #[cfg(feature = "hydrate")]
@@ -49,11 +50,11 @@ pub fn CopyButton(
     let container = NodeRef::<html::Span>::new();
     let field = NodeRef::<html::Textarea>::new();
     let has_place = shown_in.is_some();
-    Effect::new(move |_| {
+    effect(move || {
         text.track();
         state.set(CopyState::Idle);
     });
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(field) = field.get() {
             select_field(field);
         }
@@ -75,6 +76,7 @@ pub fn CopyButton(
                     prop:value=text.get_untracked()
                 ></textarea>
             }
+            .into_any()
         })
     };
     view! {

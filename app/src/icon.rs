@@ -92,13 +92,14 @@ impl Icon {
     /// The icon beside a word that says the same: hidden from screen readers.
     pub fn view(self) -> impl IntoView {
         view! { <svg class="icon" aria-hidden="true" focusable="false"><use href=self.reference()></use></svg> }
+            .into_any()
     }
 }
 
 /// The drawings. Must be in the document once.
 #[component]
 pub fn IconSprite() -> impl IntoView {
-    view! { <svg class="sprite" aria-hidden="true" inner_html=SPRITE></svg> }
+    view! { <svg class="sprite" aria-hidden="true" inner_html=SPRITE></svg> }.into_any()
 }
 
 const SPRITE: &str = concat!(

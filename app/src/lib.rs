@@ -27,6 +27,7 @@ pub mod paths;
 #[cfg(feature = "ssr")]
 mod plain_form;
 pub mod preferences;
+pub mod reactive;
 pub mod session;
 pub mod widgets;
 pub mod wire;
@@ -66,7 +67,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
                     view! {
                         <link rel="stylesheet" href=format!("/{folder}/app.css")/>
                         <HydrationScripts options=options/>
-                    }
+                    }.into_any()
                 })}
                 <MetaTags/>
             </head>
@@ -91,7 +92,7 @@ pub fn App() -> impl IntoView {
             <Routes fallback=NotFoundPage>
                 <Route path=path!("/login") view=LoginPage ssr=SsrMode::Async/>
                 <ParentRoute path=path!("") view=Frame ssr=SsrMode::Async>
-                    <Route path=path!("/") view=|| view! { <Redirect path=paths::WORKERS/> } ssr=SsrMode::Async/>
+                    <Route path=path!("/") view=|| view! { <Redirect path=paths::WORKERS/> }.into_any() ssr=SsrMode::Async/>
                     <Route path=path!("/workers") view=WorkersPage ssr=SsrMode::Async/>
                     <Route path=path!("/workers/add") view=AddWorkerPage ssr=SsrMode::Async/>
                     <Route path=path!("/workers/:id") view=WorkerPage ssr=SsrMode::Async/>
@@ -100,7 +101,7 @@ pub fn App() -> impl IntoView {
                 </ParentRoute>
             </Routes>
         </Router>
-    }
+    }.into_any()
 }
 
 /// Takes the server's HTML over in the browser.

@@ -1,7 +1,9 @@
 //! Who is logged in, and the one check that every server function makes first.
 
+use crate::browser;
 use crate::i18n::Messages;
 use crate::model::Session;
+use crate::paths;
 use leptos::prelude::*;
 use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
@@ -35,6 +37,18 @@ impl UiError {
             Self::NotFound => frame.no_such_thing.to_owned(),
             Self::Failed { request_id } => (frame.backend_failed)(request_id),
             Self::Transport => frame.transport_failed.to_owned(),
+        }
+    }
+}
+
+impl UiError {
+    /// In the browser, opens the page that has to come first: the client of server functions follows a redirect only
+    /// where there is no error.
+    pub fn lead_on(&self) {
+        match self {
+            Self::LoggedOut => browser::open_page(&paths::login_then(&browser::visited_page())),
+            Self::PasswordChangeRequired => browser::open_page(paths::PASSWORD),
+            Self::NotFound | Self::Failed { .. } | Self::Transport => {}
         }
     }
 }
@@ -79,7 +93,7 @@ pub struct Authorised {
 pub async fn authorised() -> Result<Authorised, UiError> {
     let authorised = logged_in().await?;
     if authorised.session.require_password_change {
-        leptos_axum::redirect(crate::paths::PASSWORD);
+        refuse(&authorised.request, http::StatusCode::FORBIDDEN, paths::PASSWORD);
         return Err(UiError::PasswordChangeRequired);
     }
     Ok(authorised)
@@ -90,10 +104,20 @@ pub async fn authorised() -> Result<Authorised, UiError> {
 pub async fn logged_in() -> Result<Authorised, UiError> {
     let (backend, request) = server_context()?;
     let Some(session) = backend.session(&request).await else {
-        leptos_axum::redirect(&crate::paths::login_then(&visited_page(&request)));
+        refuse(&request, http::StatusCode::UNAUTHORIZED, &paths::login_then(&visited_page(&request)));
         return Err(UiError::LoggedOut);
     };
     Ok(Authorised { session, backend, request })
+}
+
+/// Leads a page or a plain form to where the user must go first; tells scripts so by the status.
+#[cfg(feature = "ssr")]
+fn refuse(request: &http::request::Parts, status: http::StatusCode, lead_to: &str) {
+    if crate::plain_form::is_plain_form(request) {
+        leptos_axum::redirect(lead_to);
+    } else if let Some(options) = use_context::<leptos_axum::ResponseOptions>() {
+        options.set_status(status);
+    }
 }
 
 /// The server and the request that is being answered.
@@ -139,6 +163,6 @@ pub async fn current_session() -> Result<Session, UiError> {
 pub async fn log_out() -> Result<(), UiError> {
     let (backend, request) = server_context()?;
     send_cookie(&backend.logout(&request).await);
-    leptos_axum::redirect(crate::paths::LOGIN);
+    leptos_axum::redirect(paths::LOGIN);
     Ok(())
 }

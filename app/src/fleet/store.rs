@@ -3,6 +3,7 @@
 use crate::browser;
 use crate::fleet::ListQuery;
 use crate::fleet::trouble::{Counts, Trouble};
+use crate::reactive::memo;
 use api::{FleetSnapshot, FleetUpdate, ReadingsUpdate, WorkerId, WorkerView};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -163,11 +164,11 @@ impl Default for Fleet {
         };
         Self {
             known,
-            counts: Memo::new(move |_| {
+            counts: memo(move || {
                 let of_part = known.part(|part| part.counts);
                 of_part.unwrap_or_else(|| known.over_whole(|workers| Counts::of(workers.iter().copied())))
             }),
-            trouble: Memo::new(move |_| {
+            trouble: memo(move || {
                 let of_part = known.part(|part| part.trouble.clone());
                 of_part.unwrap_or_else(|| known.over_whole(|workers| Trouble::of(workers.iter().copied())))
             }),

@@ -3,7 +3,7 @@
 use crate::fleet::Fleet;
 use crate::fleet::ask::ask_troubled;
 use crate::fleet::sync::{Step, Sync};
-use crate::paths;
+use crate::session::UiError;
 use api::{FleetSnapshot, FleetUpdate};
 use leptos::leptos_dom::helpers::{IntervalHandle, TimeoutHandle, WindowListenerHandle};
 use leptos::leptos_dom::helpers::{set_interval_with_handle, set_timeout_with_handle, window_event_listener_untyped};
@@ -213,7 +213,7 @@ impl Stream {
             Answer::Snapshot(snapshot) => snapshot,
             Answer::LoggedOut => {
                 self.close();
-                crate::browser::open_page(&paths::login_then(&visited_page()));
+                UiError::LoggedOut.lead_on();
                 return;
             }
             Answer::Failed => {
@@ -246,8 +246,12 @@ impl Stream {
         let timer = Timer::start(self, pause_after(failures), Self::open);
         self.state.borrow_mut().timer = timer;
         if failures == 2 {
-            // An event source does not tell why it failed. If the session has ended, this leads to the login page.
-            spawn_local(async { drop(ask_troubled().await) });
+            // An event source does not tell why it failed: the session may have ended.
+            spawn_local(async {
+                if let Err(error) = ask_troubled().await {
+                    error.lead_on();
+                }
+            });
         }
     }
 
@@ -292,11 +296,6 @@ impl Stream {
 fn pause_after(failures: u32) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(8)).min(LONGEST_PAUSE);
     longest.mul_f64(0.5 + js_sys::Math::random() / 2.0)
-}
-
-fn visited_page() -> String {
-    let location = window().location();
-    format!("{}{}", location.pathname().unwrap_or_default(), location.search().unwrap_or_default())
 }
 
 enum Answer {

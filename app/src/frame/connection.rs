@@ -3,6 +3,7 @@
 use crate::fleet::{Connection, use_fleet};
 use crate::format;
 use crate::i18n::use_text;
+use crate::reactive::memo;
 use crate::widgets::use_zone;
 use leptos::prelude::*;
 
@@ -13,7 +14,7 @@ const STALE_AFTER_MS: i64 = 15_000;
 #[component]
 pub fn ConnectionDot() -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let status = Memo::new(move |_| match fleet.connection() {
+    let status = memo(move || match fleet.connection() {
         Connection::Connecting => Status::Connecting,
         Connection::Live => Status::Live,
         Connection::Broken(since_ms) if fleet.now_ms() - since_ms < STALE_AFTER_MS => Status::Reconnecting,

@@ -32,6 +32,7 @@ pub fn LanguageSwitch() -> impl IntoView {
             </button>
         </form>
     }
+    .into_any()
 }
 
 /// System, light or dark.
@@ -62,14 +63,14 @@ pub fn ThemeMenu() -> impl IntoView {
                     <button class="menu-item" aria-pressed=move || (choice.0.get() == theme).to_string()>{label}</button>
                 </form>
             </li>
-        }
+        }.into_any()
     };
     view! {
         <details class="menu">
             <summary class="tool" title=text.of(|m| m.frame.theme) aria-label=text.of(|m| m.frame.theme)>{Icon::Theme.view()}</summary>
             <ul class="menu-list">{Theme::ALL.map(option).collect_view()}</ul>
         </details>
-    }
+    }.into_any()
 }
 
 /// Who is logged in, and the way out.
@@ -97,10 +98,10 @@ pub fn UserMenu() -> impl IntoView {
                             </li>
                         </ul>
                     </details>
-                })
+                }.into_any())
             })}
         </Suspense>
-    }
+    }.into_any()
 }
 
 /// Closes open menus when something else is pressed, and by Escape. A menu is a `<details>`, which works without

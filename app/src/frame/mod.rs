@@ -8,6 +8,7 @@ use crate::fleet::use_fleet;
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
 use crate::paths;
+use crate::reactive::effect;
 use connection::ConnectionDot;
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -24,8 +25,8 @@ pub fn Frame() -> impl IntoView {
     let fleet = use_fleet();
     #[cfg(feature = "hydrate")]
     follow_once_allowed(fleet);
-    Effect::new(move |_| show_in_tab(fleet.troubled()));
-    Effect::new(|_| menus::close_on_press_elsewhere());
+    effect(move || show_in_tab(fleet.troubled()));
+    effect(menus::close_on_press_elsewhere);
     let is_stale = move || matches!(fleet.connection(), crate::fleet::Connection::Broken(_));
     view! {
         <IconSprite/>
@@ -45,6 +46,7 @@ pub fn Frame() -> impl IntoView {
             <main id="content" tabindex="-1"><Outlet/></main>
         </div>
     }
+    .into_any()
 }
 
 /// Follows the fleet for as long as the frame is there. Not before the first password is changed: until then the server
@@ -75,7 +77,7 @@ fn Rail() -> impl IntoView {
             <A href=paths::WORKERS attr:class="rail-link">{Icon::Workers.view()}<span>{text.of(|m| m.frame.workers)}</span></A>
             <A href=paths::SETTINGS attr:class="rail-link">{Icon::Settings.view()}<span>{text.of(|m| m.frame.settings)}</span></A>
         </nav>
-    }
+    }.into_any()
 }
 
 /// The name of the part of the UI that the page belongs to.
@@ -98,7 +100,7 @@ pub fn PageTitle(
 ) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    view! { <Title text=move || (text.get().frame.title)(name.get(), fleet.troubled())/> }
+    view! { <Title text=move || (text.get().frame.title)(name.get(), fleet.troubled())/> }.into_any()
 }
 
 fn show_in_tab(troubled: usize) {

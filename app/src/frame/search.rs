@@ -5,6 +5,7 @@ use crate::i18n::use_text;
 use crate::icon::Icon;
 use crate::pages::use_list_query;
 use crate::paths;
+use crate::reactive::effect;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -29,7 +30,7 @@ pub fn Search() -> impl IntoView {
         }
     };
     let (typed, escaped) = (show.clone(), show);
-    Effect::new(move |_| focus_on_slash(field));
+    effect(move || focus_on_slash(field));
     view! {
         <form class="search" role="search" method="get" action=paths::WORKERS on:submit=move |event| if is_on_list() { event.prevent_default() }>
             {Icon::Search.view()}
@@ -69,7 +70,9 @@ fn Others(query: Memo<ListQuery>) -> impl IntoView {
             ("view", query.layout.map(|layout| layout.tag().to_owned())),
         ];
         kept.into_iter()
-            .filter_map(|(name, value)| value.map(|value| view! { <input type="hidden" name=name value=value/> }))
+            .filter_map(|(name, value)| {
+                value.map(|value| view! { <input type="hidden" name=name value=value/> }.into_any())
+            })
             .collect_view()
     }
 }

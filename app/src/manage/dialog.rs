@@ -2,6 +2,7 @@
 
 use super::{DeleteForm, LabelsForm, MaintenanceForm, Manage, ReplaceForm, Task};
 use crate::fleet::use_fleet;
+use crate::reactive::effect;
 use leptos::html;
 use leptos::prelude::*;
 
@@ -14,7 +15,7 @@ pub fn ManageDialog(
     let fleet = use_fleet();
     let element = NodeRef::<html::Dialog>::new();
     let over = Callback::new(move |()| manage.close_dialog());
-    Effect::new(move |_| {
+    effect(move || {
         let Some(dialog) = element.get() else { return };
         if manage.dialog.read().is_none() {
             dialog.close();

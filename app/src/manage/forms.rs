@@ -4,6 +4,7 @@ use super::ask::{AllowReplacement, DeleteWorker, ManageError, ManageOutcome, Set
 use super::labels;
 use crate::fleet::store::WorkerCell;
 use crate::i18n::use_text;
+use crate::reactive::effect;
 use api::{Reason, WorkerView};
 use leptos::form::ActionForm;
 use leptos::prelude::*;
@@ -16,7 +17,7 @@ fn when_done<S>(action: ServerAction<S>, done: Done)
 where
     S: ServerFn<Output = ManageOutcome, Error = ManageError> + Clone + Send + Sync + 'static,
 {
-    Effect::new(move |_| {
+    effect(move || {
         if let (Some(Ok(ManageOutcome::Done)), Some(done)) = (action.value().get(), done) {
             done.run(());
         }
@@ -30,7 +31,7 @@ where
 {
     let text = use_text();
     let fault = move || action.value().with(|answer| fault_text(answer.as_ref()?, text.get()));
-    view! { <div role="alert">{move || fault().map(|fault| view! { <p class="note error">{fault}</p> })}</div> }
+    view! { <div role="alert">{move || fault().map(|fault| view! { <p class="note error">{fault}</p> }.into_any())}</div> }
         .into_any()
 }
 
@@ -47,7 +48,7 @@ fn Buttons(
         <div class="form-buttons">
             {cancel.map(|cancel| view! {
                 <button type="button" class="button" on:click=move |_| cancel.run(())>{text.of(|m| m.frame.cancel)}</button>
-            })}
+            }.into_any())}
             <button class=class disabled=move || pending.get() || disabled.get()>{move || word.get()}</button>
         </div>
     }
@@ -123,7 +124,7 @@ pub fn MaintenanceForm(
                     <span class="field-label">{text.of(|m| m.workers.maintenance_remark)}</span>
                     <input class="input" name="remark" maxlength="200" autocomplete="off"/>
                 </label>
-            })}
+            }.into_any())}
             <Answer action/>
             <Buttons word=word pending=action.pending() disabled=false class="button primary" cancel=over/>
         </ActionForm>
@@ -147,7 +148,7 @@ pub fn DeleteForm(
     let typed = RwSignal::new(String::new());
     // Without JavaScript nobody counts the letters: the server compares.
     let is_hydrated = RwSignal::new(false);
-    Effect::new(move |_| is_hydrated.set(true));
+    effect(move || is_hydrated.set(true));
     let wanted = name.clone();
     let differs = Signal::derive(move || is_hydrated.get() && typed.read().trim() != wanted);
     let title_name = name.clone();
@@ -202,7 +203,7 @@ pub fn ReplaceForm(
             <Answer action/>
             <Buttons word=text.of(|m| m.workers.replace) pending=action.pending() disabled=false class="button primary" cancel=over/>
         </ActionForm>
-    })
+    }.into_any())
 }
 
 /// The host that asks to take a worker's place.

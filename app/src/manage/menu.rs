@@ -8,6 +8,7 @@ use crate::fleet::use_fleet;
 use crate::i18n::use_text;
 use crate::icon::Icon;
 use crate::paths;
+use crate::reactive::{When, effect};
 use api::WorkerId;
 use leptos::ev;
 use leptos::html;
@@ -65,14 +66,14 @@ pub fn WorkerMenu(
     let content = move || {
         let menu = manage.menu.get()?;
         let worker = fleet.worker(menu.worker)?;
-        Some(view! { <Items manage menu worker/> })
+        Some(view! { <Items manage menu worker/> }.into_any())
     };
     // Any press elsewhere, a scroll or Escape closes it.
     let close = move || manage.menu.set(None);
     view! {
-        <Show when=move || manage.menu.read().is_some()>
+        <When holds=move || manage.menu.read().is_some()>
             <div class="menu-shield" on:click=move |_| close() on:wheel=move |_| close() on:touchmove=move |_| close()></div>
-        </Show>
+        </When>
         {content}
     }
     .into_any()
@@ -82,7 +83,7 @@ pub fn WorkerMenu(
 fn Items(manage: Manage, menu: OpenMenu, worker: WorkerCell) -> impl IntoView {
     let text = use_text();
     let list = NodeRef::<html::Ul>::new();
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(list) = list.get() {
             place(&list, menu);
         }
@@ -93,7 +94,7 @@ fn Items(manage: Manage, menu: OpenMenu, worker: WorkerCell) -> impl IntoView {
     };
     let (name, address) = worker.with_untracked(|worker| (worker.name.clone(), worker.ip.clone()));
     let id = menu.worker;
-    let copy = move |value: String, label: Signal<String>| view! { <li><CopyButton text=value label/></li> };
+    let copy = move |value: String, label: Signal<String>| view! { <li><CopyButton text=value label/></li> }.into_any();
     view! {
         <ul class="menu-list floating" node_ref=list on:keydown=move |event| move_focus(&event, manage)>
             {copy(name, Signal::derive(move || text.get().workers.copy_name.to_owned()))}

@@ -5,6 +5,7 @@ use crate::fleet::devices::{self, DeviceSummary, readings_are_current};
 use crate::fleet::store::WorkerCell;
 use crate::format;
 use crate::i18n::{Messages, use_text};
+use crate::reactive::memo;
 use api::{DeviceView, WorkerView};
 use leptos::prelude::*;
 use std::fmt::Write;
@@ -129,7 +130,7 @@ pub fn DeviceBars(
     bare: bool,
 ) -> impl IntoView {
     let text = use_text();
-    let row = Memo::new(move |_| RowOfBars::of(&worker.read(), metric, text.get()));
+    let row = memo(move || RowOfBars::of(&worker.read(), metric, text.get()));
     let path = move |pick: fn(&BarPaths) -> &String| move || row.with(|row| pick(&row.paths).clone());
     let svg = view! {
         <svg
@@ -147,7 +148,8 @@ pub fn DeviceBars(
             <path class="bar-full" d=path(|p| &p.full)></path>
             <path fill="url(#hatch)" d=path(|p| &p.unknown)></path>
         </svg>
-    };
+    }
+    .into_any();
     if bare {
         return svg.into_any();
     }

@@ -2,6 +2,7 @@
 
 use crate::copy::CopyButton;
 use crate::i18n::use_text;
+use crate::reactive::{When, memo};
 use leptos::prelude::*;
 
 /// What to do next, and commands for it behind a line that unfolds them; nothing when there is nothing to do.
@@ -17,13 +18,13 @@ pub fn NextStep(
     let text = use_text();
     let all = Signal::derive(move || lines.read().join("\n"));
     let label = Signal::derive(move || text.get().workers.copy_commands.to_owned());
-    let has_commands = Memo::new(move |_| !lines.read().is_empty());
-    let has_step = Memo::new(move |_| !next_step.read().is_empty());
+    let has_commands = memo(move || !lines.read().is_empty());
+    let has_step = memo(move || !next_step.read().is_empty());
     view! {
-        <Show when=move || has_step.get() && !has_commands.get()>
+        <When holds=move || has_step.get() && !has_commands.get()>
             <p class="next-step">{next_step}</p>
-        </Show>
-        <Show when=move || has_commands.get()>
+        </When>
+        <When holds=move || has_commands.get()>
             <details class="commands">
                 <summary>
                     <span class="next-step">{next_step}</span>
@@ -35,7 +36,7 @@ pub fn NextStep(
                     <CopyButton text=all label/>
                 </div>
             </details>
-        </Show>
+        </When>
     }
     .into_any()
 }

@@ -31,6 +31,7 @@ pub fn StateBadge(
             <span>{move || text.get().state_word(state.get())}</span>
         </span>
     }
+    .into_any()
 }
 
 /// Whether a condition holds and how much that matters, as an icon with a text for screen readers.
@@ -57,5 +58,5 @@ pub fn SeverityIcon(
             (_, Severity::Error) => words.error,
         }
     };
-    view! { <span class=class>{icon.view()}<span class="visually-hidden">{word}</span></span> }
+    view! { <span class=class>{icon.view()}<span class="visually-hidden">{word}</span></span> }.into_any()
 }

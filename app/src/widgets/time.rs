@@ -3,6 +3,7 @@
 use crate::fleet::use_fleet;
 use crate::format::{self, Span, Zone};
 use crate::i18n::use_text;
+use crate::reactive::effect;
 use leptos::prelude::*;
 
 /// In which zone times are written, as a signal: UTC as the server renders them, then the browser's own.
@@ -13,7 +14,7 @@ impl ZoneChoice {
     /// UTC until the browser has taken over.
     pub fn new() -> Self {
         let zone = RwSignal::new(Zone::Utc);
-        Effect::new(move |_| zone.set(Zone::Browser));
+        effect(move || zone.set(Zone::Browser));
         Self(zone)
     }
 }
@@ -45,4 +46,5 @@ pub fn Moment(
             {move || (text.get().words.ago)(Span::between(time_ms.get(), fleet.now_ms()))}
         </time>
     }
+    .into_any()
 }

@@ -9,6 +9,7 @@ use crate::format::{self, Zone};
 use crate::i18n::{ReasonContext, ReasonText, Text, reason_text, use_text};
 use crate::icon::Icon;
 use crate::paths;
+use crate::reactive::{When, each, memo};
 use api::{Condition, ConditionStatus, Severity, WorkerId, WorkerView};
 use leptos::prelude::*;
 
@@ -20,7 +21,7 @@ const MOST_SHOWN: usize = 20;
 pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    let arrived = Memo::new(move |_| {
+    let arrived = memo(move || {
         let cells = fleet.members().into_iter().filter_map(|id| fleet.worker(id));
         let joined = cells.map(|cell| {
             let worker = cell.read_untracked();
@@ -48,13 +49,14 @@ pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
                     count => view! { {move || (text.get().add_worker.arrived)(count)} }.into_any(),
                 }}
             </p>
-            <Show when=move || count() == 0>
+            <When holds=move || count() == 0>
                 <p class="muted with-script">{hint}</p>
-            </Show>
+            </When>
             <ul class="arrivals-list">
-                <For each=shown key=|id| *id let:id>
-                    {fleet.worker(id).map(|worker| view! { <Arrival worker/> })}
-                </For>
+                {each(
+                    Signal::derive(shown),
+                    move |id| fleet.worker(id).map(|worker| view! { <Arrival worker/> }).into_any(),
+                )}
             </ul>
         </section>
     }
@@ -159,9 +161,9 @@ impl Check {
             <li class=self.state.class()>
                 {self.state.icon().view()}
                 <span class="check-name">{self.name}</span>
-                <span class="check-text">{what} {next_step.map(|step| view! { " " <span class="check-step">{step}</span> })}</span>
+                <span class="check-text">{what} {next_step.map(|step| view! { " " <span class="check-step">{step}</span> }.into_any())}</span>
             </li>
-        }
+        }.into_any()
     }
 }
 

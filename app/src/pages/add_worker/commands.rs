@@ -6,6 +6,7 @@ use super::form::TunnelPlan;
 use crate::copy::CopyButton;
 use crate::i18n::add_worker::AddWorkerMessages;
 use crate::i18n::use_text;
+use crate::reactive::{When, memo};
 use leptos::prelude::*;
 
 /// What to run on the bastion.
@@ -13,7 +14,7 @@ use leptos::prelude::*;
 pub fn TunnelStep(page: JoinPage) -> impl IntoView {
     let text = use_text();
     let part = move |pick: fn(&TunnelPlan) -> Option<String>| {
-        Memo::new(move |_| page.plan.read().tunnels.as_ref().and_then(pick).unwrap_or_default())
+        memo(move || page.plan.read().tunnels.as_ref().and_then(pick).unwrap_or_default())
     };
     let is_complete = move || page.plan.read().tunnels.is_some();
     let is_loopback = move || page.plan.read().tunnels.as_ref().is_some_and(|tunnels| tunnels.logins_are_loopback);
@@ -29,26 +30,23 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
         (part(|tunnels| Some(tunnels.commands.bastion_to_server.clone())), "join-tunnel-4", |m| m.bastion_to_server),
     ];
     let forward = move |(command, id, caption): (Memo<String>, &'static str, Pick)| {
-        view! { <li class="join-forward"><CommandBlock id command>{move || caption(&text.get().add_worker)}</CommandBlock></li> }
+        view! { <li class="join-forward"><CommandBlock id command>{move || caption(&text.get().add_worker)}</CommandBlock></li> }.into_any()
     };
     view! {
         <section class="join-part">
             <h2>{text.of(|m| m.add_worker.on_bastion)}</h2>
-            <Show when=is_loopback>
+            <When holds=is_loopback>
                 <p class="note warning">{text.of(|m| m.add_worker.tunnels_loopback)}</p>
-            </Show>
-            <Show
-                when=is_complete
-                fallback=move || view! { <p class="note">{text.of(|m| m.add_worker.tunnels_incomplete)}</p> }
-            >
+            </When>
+            <When holds=is_complete otherwise=move || view! { <p class="note">{text.of(|m| m.add_worker.tunnels_incomplete)}</p> }.into_any()>
                 <p class="muted">{text.of(|m| m.add_worker.on_bastion_text)}</p>
                 <ol class="join-tunnels">
-                    <Show when=move || !login.read().is_empty()>
+                    <When holds=move || !login.read().is_empty()>
                         <li><CommandBlock id="join-bastion" command=login>{text.of(|m| m.add_worker.bastion_login)}</CommandBlock></li>
-                    </Show>
+                    </When>
                     {forwards.map(forward).collect_view()}
                 </ol>
-            </Show>
+            </When>
         </section>
     }
     .into_any()
@@ -58,8 +56,8 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
 #[component]
 pub fn CommandStep(page: JoinPage) -> impl IntoView {
     let text = use_text();
-    let check = Memo::new(move |_| page.plan.read().host.as_ref().map(|host| host.check.clone()).unwrap_or_default());
-    let join = Memo::new(move |_| page.plan.read().host.as_ref().map(|host| host.join.clone()).unwrap_or_default());
+    let check = memo(move || page.plan.read().host.as_ref().map(|host| host.check.clone()).unwrap_or_default());
+    let join = memo(move || page.plan.read().host.as_ref().map(|host| host.join.clone()).unwrap_or_default());
     let check_text = move || {
         let form = page.form.read();
         let messages = &text.get().add_worker;
@@ -83,10 +81,7 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
         if page.plan.read().token_is_unusable() { messages.fault_token } else { messages.no_command }
     };
     view! {
-        <Show
-            when=move || page.plan.read().host.is_some()
-            fallback=move || view! { <p class="note error" role="alert">{missing}</p> }
-        >
+        <When holds=move || page.plan.read().host.is_some() otherwise=move || view! { <p class="note error" role="alert">{missing}</p> }.into_any()>
             <CommandBlock id="join-check" command=check>
                 <h2>{text.of(|m| m.add_worker.check)}</h2>
                 <p class="muted">{check_text}</p>
@@ -95,7 +90,7 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
                 <h2>{text.of(|m| m.add_worker.join)}</h2>
                 <p class="muted">{join_text}</p>
             </CommandBlock>
-        </Show>
+        </When>
     }
     .into_any()
 }

@@ -44,6 +44,7 @@ pub fn Tiles<C: Choice>(
                 <span class="tile-text">{move || words(choice, &text.get().add_worker).1}</span>
             </label>
         }
+        .into_any()
     };
     view! { <div class="tiles">{C::all().iter().copied().map(tile).collect_view()}</div> }.into_any()
 }
@@ -67,6 +68,7 @@ pub fn PackagingTabs(chosen: Packaging) -> impl IntoView {
                 <span>{move || word(packaging)}</span>
             </label>
         }
+        .into_any()
     };
     view! {
         <div class="segments" role="radiogroup" aria-label=text.of(|m| m.add_worker.packaging)>
@@ -100,7 +102,7 @@ pub fn TextField(page: JoinPage, field: Field) -> impl IntoView {
         <div class="field" hidden=move || !page.form.read().uses(field)>
             <label for=field.id()>
                 {move || label(field, &text.get().add_worker)}
-                {(field == Field::Bastion).then(|| view! { " " <span class="muted">"(" {text.of(|m| m.add_worker.optional)} ")"</span> })}
+                {(field == Field::Bastion).then(|| view! { " " <span class="muted">"(" {text.of(|m| m.add_worker.optional)} ")"</span> }.into_any())}
             </label>
             <input
                 class="input mono"

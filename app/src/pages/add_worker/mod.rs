@@ -6,8 +6,10 @@ mod commands;
 mod fields;
 mod form;
 
+use crate::frame::PageTitle;
 use crate::i18n::use_text;
 use crate::paths;
+use crate::reactive::{When, effect, memo};
 use crate::session::UiError;
 use arrivals::Arrivals;
 use commands::{CommandStep, TunnelStep};
@@ -15,7 +17,6 @@ use fields::{PackagingTabs, TextField, Tiles};
 use form::{Defaults, Field, JoinForm, Network, Plan};
 use leptos::html;
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 
 /// What the page knows without being told.
@@ -44,12 +45,12 @@ pub fn AddWorkerPage() -> impl IntoView {
     let text = use_text();
     let defaults = Resource::new_blocking(|| (), |()| join_defaults());
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.add_worker.title, 0))/>
+        <PageTitle name=text.of(|m| m.add_worker.title)/>
         <header class="join-head">
             <h1>{text.of(|m| m.add_worker.title)}</h1>
             <p class="muted">{text.of(|m| m.add_worker.lead)}</p>
         </header>
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
             {move || Suspend::new(async move {
                 match defaults.await {
                     Ok(defaults) => view! { <Join defaults/> }.into_any(),
@@ -60,6 +61,7 @@ pub fn AddWorkerPage() -> impl IntoView {
             })}
         </Suspense>
     }
+    .into_any()
 }
 
 /// A plain form whose fields are the address's query, so that the page does its job without JavaScript too. With it,
@@ -71,10 +73,10 @@ fn Join(defaults: Defaults) -> impl IntoView {
     let form = RwSignal::new(JoinForm::from_query(|name| query.get(name)));
     let opened_ms = defaults.opened_ms;
     let defaults = RwSignal::new(defaults);
-    let plan = Memo::new(move |_| form.read().plan(&defaults.read()));
+    let plan = memo(move || form.read().plan(&defaults.read()));
     let page = JoinPage { form, defaults, plan };
     let element = NodeRef::<html::Form>::new();
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(element) = element.get() {
             adopt_browser_state(page, &element);
         }
@@ -122,15 +124,16 @@ fn Join(defaults: Defaults) -> impl IntoView {
                         <TextField page field=Field::Port/>
                         <TextField page field=Field::Image/>
                     </div>
-                    <Show when=move || form.read().network == Network::BehindTunnels>
+                    <When holds=move || form.read().network == Network::BehindTunnels>
                         <TunnelStep page/>
-                    </Show>
+                    </When>
                     <CommandStep page/>
                 </fieldset>
                 <Arrivals opened_ms page/>
             </div>
         </form>
     }
+    .into_any()
 }
 
 #[component]
@@ -139,9 +142,9 @@ fn LoopbackWarning(page: JoinPage) -> impl IntoView {
     let loopback = move || page.plan.read().host.as_ref().is_some_and(|host| host.server_is_loopback);
     view! {
         <div role="status">
-            <Show when=loopback>
+            <When holds=loopback>
                 <p class="note warning">{text.of(|m| m.add_worker.server_loopback)}</p>
-            </Show>
+            </When>
         </div>
     }
     .into_any()

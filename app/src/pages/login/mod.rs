@@ -6,6 +6,7 @@ use crate::browser;
 use crate::frame::{LanguageSwitch, ThemeMenu};
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
+use crate::reactive::effect;
 use crate::session::UiError;
 use answer::{LoginAnswer, LoginProblem};
 use leptos::form::ActionForm;
@@ -84,6 +85,7 @@ pub fn LoginPage() -> impl IntoView {
             </main>
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -113,7 +115,7 @@ fn LoginForm() -> impl IntoView {
     };
     let is_busy =
         move || action.pending().get() || matches!(action.value().get(), Some(Ok(LoginAnswer::LoggedIn { .. })));
-    Effect::new(move |_| match action.value().get() {
+    effect(move || match action.value().get() {
         // a page loaded afresh shows whether the cookie came along
         Some(Ok(LoginAnswer::LoggedIn { check })) => browser::open_page(&check),
         Some(_) => focus_and_select(password),
@@ -124,7 +126,7 @@ fn LoginForm() -> impl IntoView {
             {move || Suspend::new(async move {
                 let arrived = arrived.await.unwrap_or(true);
                 let was_right = answer::is_check(|name| query.read_untracked().get(name));
-                (was_right && !arrived).then(|| view! { <NoCookie/> })
+                (was_right && !arrived).then(|| view! { <NoCookie/> }.into_any())
             })}
         </Suspense>
         <ActionForm action attr:class="panel login-form">
@@ -157,13 +159,14 @@ fn LoginForm() -> impl IntoView {
                 />
             </div>
             <div id="login-problem" role="alert">
-                {move || problem_text().map(|problem| view! { <p class="note error">{problem}</p> })}
+                {move || problem_text().map(|problem| view! { <p class="note error">{problem}</p> }.into_any())}
             </div>
             <button class="button primary" disabled=is_busy>
                 {move || if is_busy() { text.get().login.checking } else { text.get().login.submit }}
             </button>
         </ActionForm>
     }
+    .into_any()
 }
 
 /// The password was right, but the browser came back without the session's cookie.
@@ -179,6 +182,7 @@ fn NoCookie() -> impl IntoView {
             </ul>
         </div>
     }
+    .into_any()
 }
 
 #[cfg(feature = "hydrate")]

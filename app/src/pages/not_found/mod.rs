@@ -18,6 +18,7 @@ pub fn NotFoundPage() -> impl IntoView {
             <p><a class="button" href=paths::WORKERS>{text.of(|m| m.frame.to_workers)}</a></p>
         </main>
     }
+    .into_any()
 }
 
 /// Makes 404 the status of the answer that is being rendered.

@@ -4,6 +4,7 @@ mod password;
 mod password_answer;
 
 use crate::copy::CopyButton;
+use crate::frame::PageTitle;
 use crate::i18n::{Language, use_text};
 use crate::icon::Icon;
 use crate::model::JoinInfo;
@@ -12,7 +13,6 @@ use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_langu
 use crate::session::UiError;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
-use leptos_meta::Title;
 use password::PasswordForm;
 pub use password::PasswordPage;
 
@@ -34,10 +34,10 @@ pub fn SettingsPage() -> impl IntoView {
     let text = use_text();
     let info = Resource::new_blocking(|| (), |()| server_info());
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.settings.title, 0))/>
+        <PageTitle name=text.of(|m| m.settings.title)/>
         <div class="settings">
             <h1>{text.of(|m| m.settings.title)}</h1>
-            <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+            <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
                 {move || Suspend::new(async move {
                     match info.await {
                         Ok(info) => view! { <Sections info/> }.into_any(),
@@ -49,6 +49,7 @@ pub fn SettingsPage() -> impl IntoView {
             </Suspense>
         </div>
     }
+    .into_any()
 }
 
 #[component]
@@ -81,6 +82,7 @@ fn Sections(info: JoinInfo) -> impl IntoView {
             </dl>
         </section>
     }
+    .into_any()
 }
 
 /// The join token, hidden until asked for: screens are shared and photographed.
@@ -113,13 +115,13 @@ fn Token(token: String, token_file: Option<String>) -> impl IntoView {
                                 view! {
                                     <dt>{text.of(|m| m.settings.token_command)}</dt>
                                     <dd><code>{TOKEN_COMMAND}</code></dd>
-                                }
+                                }.into_any()
                             })}
                     </dl>
-                }
+                }.into_any()
             })}
         <p><a href=paths::ADD_WORKER>{Icon::Add.view()} " " {text.of(|m| m.settings.to_add_worker)}</a></p>
-    }
+    }.into_any()
 }
 
 /// Language and theme. Each option is a plain form, so that it works without JavaScript too.
@@ -147,6 +149,7 @@ fn Appearance() -> impl IntoView {
                 </button>
             </form>
         }
+        .into_any()
     };
     let theme_option = move |theme: Theme| {
         let name = move || {
@@ -170,6 +173,7 @@ fn Appearance() -> impl IntoView {
                 <button class="segment" aria-pressed=move || (choice.0.get() == theme).to_string()>{name}</button>
             </form>
         }
+        .into_any()
     };
     view! {
         <div class="settings-choices">
@@ -181,4 +185,5 @@ fn Appearance() -> impl IntoView {
             </div>
         </div>
     }
+    .into_any()
 }

@@ -2,15 +2,16 @@
 
 use super::password_answer::{self, PasswordAnswer};
 use crate::browser;
+use crate::frame::PageTitle;
 use crate::i18n::settings::SettingsMessages;
 use crate::i18n::use_text;
 use crate::model::{PASSWORD_MIN_CHARACTERS, PasswordOutcome, Session};
 use crate::paths;
+use crate::reactive::effect;
 use crate::session::{UiError, current_session};
 use leptos::form::ActionForm;
 use leptos::html;
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 
 /// Changes the caller's password.
@@ -36,12 +37,13 @@ async fn change_password(current: String, new: String, repeated: String) -> Resu
 pub fn PasswordPage() -> impl IntoView {
     let text = use_text();
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.frame.change_password, 0))/>
+        <PageTitle name=text.of(|m| m.frame.change_password)/>
         <div class="settings">
             <h1>{text.of(|m| m.frame.change_password)}</h1>
             <section class="panel settings-part"><PasswordForm/></section>
         </div>
     }
+    .into_any()
 }
 
 /// The form.
@@ -68,7 +70,7 @@ pub fn PasswordForm() -> impl IntoView {
             Err(error) => error.text(messages),
         })
     };
-    Effect::new(move |_| match action.value().get() {
+    effect(move || match action.value().get() {
         Some(Ok(answer)) if answer.is_changed() => {
             for input in [current, new, repeated] {
                 clear(input);
@@ -87,7 +89,7 @@ pub fn PasswordForm() -> impl IntoView {
     view! {
         <ActionForm action attr:class="password-form">
             <Suspense>
-                {move || Suspend::new(async move { session.await.ok().map(|session| view! { <PasswordOwner session/> }) })}
+                {move || Suspend::new(async move { session.await.ok().map(|session| view! { <PasswordOwner session/> }.into_any()) })}
             </Suspense>
             <PasswordField
                 id="password-current"
@@ -110,7 +112,7 @@ pub fn PasswordForm() -> impl IntoView {
             <div id="password-answer" role="status">
                 {move || answer_text().map(|answer| view! {
                     <p class="note" class:error=move || !is_changed() class:success=is_changed>{answer}</p>
-                })}
+                }.into_any())}
             </div>
             <button class="button primary" disabled=move || action.pending().get()>
                 {move || {
@@ -119,7 +121,7 @@ pub fn PasswordForm() -> impl IntoView {
                 }}
             </button>
         </ActionForm>
-    }
+    }.into_any()
 }
 
 /// Whose password it is: for a password manager, and a word for a user who was led here.
@@ -129,7 +131,7 @@ fn PasswordOwner(session: Session) -> impl IntoView {
     view! {
         {session.require_password_change.then(|| view! {
             <p class="note warning">{text.of(|m| m.settings.password_forced)}</p>
-        })}
+        }.into_any())}
         <input
             class="visually-hidden"
             name="username"

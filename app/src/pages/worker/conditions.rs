@@ -4,6 +4,7 @@ use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
 use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
+use crate::reactive::{When, each, memo};
 use crate::widgets::{NextStep, SeverityIcon, use_zone};
 use api::{Condition, ConditionKind, Reason, Severity};
 use leptos::prelude::*;
@@ -21,7 +22,7 @@ pub fn Conditions(
     let text = use_text();
     let conditions = {
         let worker = worker.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let mut conditions = worker.with(|worker| worker.conditions.clone());
             conditions.sort_by_key(|condition| std::cmp::Reverse(condition.severity));
             conditions
@@ -31,13 +32,14 @@ pub fn Conditions(
     view! {
         <section class="panel section conditions">
             <h2>{text.of(|m| m.worker.conditions)}</h2>
-            <Show when=move || conditions.read().is_empty()>
+            <When holds=move || conditions.read().is_empty()>
                 <p class="muted">{text.of(|m| m.worker.no_conditions)}</p>
-            </Show>
+            </When>
             <ul>
-                <For each=keys key=|key| *key let:key>
-                    <Row worker=worker.clone() conditions key/>
-                </For>
+                {each(
+                    Signal::derive(keys),
+                    move |key| view! { <Row worker=worker.clone() conditions key/> }.into_any(),
+                )}
             </ul>
         </section>
     }
@@ -58,13 +60,13 @@ fn keys(conditions: &[Condition]) -> Vec<ConditionKey> {
 #[component]
 fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let condition = Memo::new(move |_| {
+    let condition = memo(move || {
         conditions.with(|conditions| {
             let place = keys(conditions).iter().position(|known| *known == key)?;
             conditions.get(place).cloned()
         })
     });
-    let words = Memo::new(move |_| {
+    let words = memo(move || {
         let condition = condition.get()?;
         let worker = worker.read();
         let also = (condition.kind == ConditionKind::Heartbeat)
@@ -78,17 +80,20 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
     let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
     let since = move || {
         let since_ms = condition.read().as_ref()?.since_ms?;
-        Some(view! {
-            <time datetime=format::machine_time(since_ms) title=move || format::full_time(since_ms, zone.get())>
-                {move || (text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get()))}
-            </time>
-        })
+        Some(
+            view! {
+                <time datetime=format::machine_time(since_ms) title=move || format::full_time(since_ms, zone.get())>
+                    {move || (text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get()))}
+                </time>
+            }
+            .into_any(),
+        )
     };
     let commands =
         Signal::derive(move || words.read().as_ref().map(|words| words.commands.clone()).unwrap_or_default());
     view! {
         <li class="condition">
-            {move || condition.get().map(|condition| view! { <SeverityIcon severity=condition.severity status=condition.status/> })}
+            {move || condition.get().map(|condition| view! { <SeverityIcon severity=condition.severity status=condition.status/> }.into_any())}
             <strong class="condition-kind">{move || text.get().condition_word(key.0)}</strong>
             <div class="condition-text">
                 <p>{word(|words| words.what.clone())}</p>

@@ -6,6 +6,7 @@ use crate::fleet::store::WorkerCell;
 use crate::format::{self, Span};
 use crate::i18n::{Messages, use_text};
 use crate::pages::workers::DevicesLine;
+use crate::reactive::memo;
 use crate::widgets::Meter;
 use api::{DeviceHealth, DeviceView, WorkerView};
 use leptos::prelude::*;
@@ -25,11 +26,11 @@ pub fn Devices(
     // The rows stay while figures change.
     let layout = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| cards(worker.devices.as_deref().unwrap_or_default())))
+        memo(move || worker.with(|worker| cards(worker.devices.as_deref().unwrap_or_default())))
     };
     let driver = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| worker.devices.as_ref()?.first()?.driver_version.clone()))
+        memo(move || worker.with(|worker| worker.devices.as_ref()?.first()?.driver_version.clone()))
     };
     let stale = {
         let worker = worker.clone();
@@ -41,11 +42,11 @@ pub fn Devices(
             <div class="section-head">
                 <h2>{text.of(|m| m.worker.devices)}</h2>
                 <span class="muted"><DevicesLine worker=line/></span>
-                {move || driver.get().map(|driver| view! { <span class="muted">{text.of(|m| m.worker.driver)}" "{driver}</span> })}
+                {move || driver.get().map(|driver| view! { <span class="muted">{text.of(|m| m.worker.driver)}" "{driver}</span> }.into_any())}
             </div>
             {move || stale().map(|age_s| view! {
                 <p class="note warning">{move || (text.get().workers.stale)(&(text.get().words.span)(Span::of_seconds(age_s)))}</p>
-            })}
+            }.into_any())}
             {move || {
                 let worker = worker.clone();
                 (!layout.read().is_empty()).then(|| view! {
@@ -55,11 +56,11 @@ pub fn Devices(
                             {layout
                                 .get()
                                 .into_iter()
-                                .map(|card| view! { <Card worker=worker.clone() card host/> })
+                                .map(|card| view! { <Card worker=worker.clone() card host/> }.into_any())
                                 .collect_view()}
                         </table>
                     </div>
-                })
+                }.into_any())
             }}
         </section>
     }
@@ -69,7 +70,9 @@ pub fn Devices(
 #[component]
 fn Head() -> impl IntoView {
     let text = use_text();
-    let column = move |label: fn(&Messages) -> &'static str| view! { <th scope="col">{move || label(text.get())}</th> };
+    let column = move |label: fn(&Messages) -> &'static str| {
+        view! { <th scope="col">{move || label(text.get())}</th> }.into_any()
+    };
     view! {
         <thead>
             <tr>
@@ -116,11 +119,11 @@ fn Card(worker: WorkerCell, card: CardPlaces, host: Memo<HostDetail>) -> impl In
     };
     // A card with one chip needs no line of its own.
     let head = (places.len() > 1)
-        .then(|| view! { <tr class="device-card"><th colspan="9" scope="rowgroup">{title}</th></tr> });
+        .then(|| view! { <tr class="device-card"><th colspan="9" scope="rowgroup">{title}</th></tr> }.into_any());
     view! {
         <tbody>
             {head}
-            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place host/> }).collect_view()}
+            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place host/> }.into_any()).collect_view()}
         </tbody>
     }
     .into_any()
@@ -129,7 +132,7 @@ fn Card(worker: WorkerCell, card: CardPlaces, host: Memo<HostDetail>) -> impl In
 #[component]
 fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoView {
     let text = use_text();
-    let chip = Memo::new(move |_| worker.with(|worker| ChipFacts::of(worker, place)));
+    let chip = memo(move || worker.with(|worker| ChipFacts::of(worker, place)));
     let fact = move |pick: fn(&ChipFacts) -> Option<String>| {
         move || chip.read().as_ref().and_then(pick).unwrap_or_else(|| UNKNOWN.to_owned())
     };
@@ -142,7 +145,7 @@ fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoVi
     };
     let health = move || {
         let health = chip.read().as_ref()?.device.health?;
-        Some(view! { <span class=health_class(health)>{move || text.get().health_word(health)}</span> })
+        Some(view! { <span class=health_class(health)>{move || text.get().health_word(health)}</span> }.into_any())
     };
     let network = move || {
         let index = index()?;

@@ -4,6 +4,7 @@ use crate::fleet::use_fleet;
 use crate::format::{self, Span};
 use crate::i18n::{ReasonContext, Text, reason_text, use_text};
 use crate::icon::Icon;
+use crate::reactive::When;
 use crate::widgets::state::state_icon;
 use crate::widgets::use_zone;
 use api::{Reason, Severity, WorkerEvent, WorkerEventKind};
@@ -28,13 +29,14 @@ pub fn Events(
                 <span>{move || sentence(&event, text, zone.get())}</span>
             </li>
         }
+        .into_any()
     };
     view! {
         <section class="panel section events">
             <h2>{text.of(|m| m.worker.events)}</h2>
-            <Show when=move || events.read().is_empty()>
+            <When holds=move || events.read().is_empty()>
                 <p class="muted">{text.of(|m| m.worker.no_events)}</p>
-            </Show>
+            </When>
             <ul>{move || events.get().into_iter().map(row).collect_view()}</ul>
         </section>
     }

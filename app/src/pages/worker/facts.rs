@@ -6,6 +6,7 @@ use crate::fleet::use_fleet;
 use crate::format::{self, Span, Zone};
 use crate::i18n::{Messages, use_text};
 use crate::pages::workers::Heartbeat;
+use crate::reactive::memo;
 use crate::widgets::{Meter, use_zone};
 use api::{ConditionKind, Reason, WorkerView};
 use leptos::prelude::*;
@@ -35,10 +36,11 @@ impl Fact {
         view! {
             <dt>{name}</dt>
             <dd>
-                {percent.map(|percent| view! { <Meter percent=Signal::stored(Some(percent))/> })}
+                {percent.map(|percent| view! { <Meter percent=Signal::stored(Some(percent))/> }.into_any())}
                 <span class:muted=is_empty>{if is_empty { "–".to_owned() } else { value }}</span>
             </dd>
         }
+        .into_any()
     }
 }
 
@@ -51,7 +53,7 @@ pub fn HostFacts(
     host: Memo<HostDetail>,
 ) -> impl IntoView {
     let (text, zone) = (use_text(), use_zone());
-    let facts = Memo::new(move |_| {
+    let facts = memo(move || {
         let worker = worker.read();
         host.with(|host| host_facts(&worker, host, text.get(), zone.get()))
     });
@@ -103,9 +105,9 @@ pub fn Reach(
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
     let facts = {
         let worker = worker.clone();
-        Memo::new(move |_| reach_facts(&worker.read(), text.get()))
+        memo(move || reach_facts(&worker.read(), text.get()))
     };
-    let heartbeat_ms = Memo::new(move |_| worker.with(|worker| worker.heartbeat_ms));
+    let heartbeat_ms = memo(move || worker.with(|worker| worker.heartbeat_ms));
     let exact = move || heartbeat_ms.get().map(|time_ms| format::short_time(time_ms, fleet.now_ms(), zone.get()));
     view! {
         <section class="panel section reach">

@@ -18,6 +18,7 @@ use crate::manage::{
 use crate::pages::not_found::answer_not_found;
 use crate::pages::workers::{Failure, Labels};
 use crate::paths;
+use crate::reactive::{effect, memo};
 use crate::session::UiError;
 use crate::widgets::StateBadge;
 use crate::wire::page_data;
@@ -40,7 +41,7 @@ pub fn WorkerPage() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
+    let id = memo(move || params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
     let detail = page_data(
         move || id.get(),
         |id| async move {
@@ -51,7 +52,7 @@ pub fn WorkerPage() -> impl IntoView {
         },
     );
     view! {
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
             {move || Suspend::new(async move {
                 match detail.await {
                     Ok(detail) => {
@@ -67,7 +68,7 @@ pub fn WorkerPage() -> impl IntoView {
                 }
             })}
         </Suspense>
-    }
+    }.into_any()
 }
 
 #[component]
@@ -92,13 +93,12 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
     let detail = RwSignal::new(detail);
     let conditions = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| (worker.state, worker.conditions.clone())))
+        memo(move || worker.with(|worker| (worker.state, worker.conditions.clone())))
     };
     follow_detail(id, detail, conditions);
     // A worker that is deleted while one looks at it stays readable, and says so.
-    let is_gone = Memo::new(move |_| fleet.is_whole() && !fleet.members().contains(&id));
-    let (host, events) =
-        (Memo::new(move |_| detail.read().host.clone()), Memo::new(move |_| detail.read().events.clone()));
+    let is_gone = memo(move || fleet.is_whole() && !fleet.members().contains(&id));
+    let (host, events) = (memo(move || detail.read().host.clone()), memo(move || detail.read().events.clone()));
     view! {
         <Head worker=worker.clone() is_gone/>
         <div class="worker-page">
@@ -137,7 +137,7 @@ fn follow_detail<T: PartialEq + Send + Sync + 'static>(id: WorkerId, detail: RwS
             ask();
         }
     });
-    Effect::new(move |_| {
+    effect(move || {
         let asks_when_visible = move || {
             if document().visibility_state() == web_sys::VisibilityState::Visible {
                 ask();
@@ -154,19 +154,19 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
     let text = use_text();
     let name = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| worker.name.clone()))
+        memo(move || worker.with(|worker| worker.name.clone()))
     };
     let state = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| worker.state))
+        memo(move || worker.with(|worker| worker.state))
     };
     let place = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| (worker.ip.clone(), worker.os.clone())))
+        memo(move || worker.with(|worker| (worker.ip.clone(), worker.os.clone())))
     };
     let asked_by = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(asking_host))
+        memo(move || worker.with(asking_host))
     };
     let address = Signal::derive(move || place.get().0);
     view! {
@@ -185,7 +185,7 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
                 <span>{move || place.get().1}</span>
                 <Labels worker/>
             </div>
-            {move || is_gone.get().then(|| view! { <p class="note warning">{text.of(|m| m.frame.no_such_thing)}</p> })}
+            {move || is_gone.get().then(|| view! { <p class="note warning">{text.of(|m| m.frame.no_such_thing)}</p> }.into_any())}
         </div>
     }
     .into_any()
@@ -195,7 +195,7 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
 fn TitleOfWorker(name: Memo<String>) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    view! { <leptos_meta::Title text=move || (text.get().frame.title)(&name.read(), fleet.troubled())/> }
+    view! { <leptos_meta::Title text=move || (text.get().frame.title)(&name.read(), fleet.troubled())/> }.into_any()
 }
 
 /// Buttons that open dialogs; without JavaScript they lead to the forms at the page's end.
@@ -220,7 +220,7 @@ fn Actions(worker: WorkerCell, state: Memo<WorkerState>, asked_by: Memo<Option<S
         <div class="worker-actions">
             {move || asked_by.read().is_some().then(|| view! {
                 <a class="button primary" role="button" href="#manage" on:click=open(Task::Replace) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.replace)}</a>
-            })}
+            }.into_any())}
             <a class="button" role="button" href="#manage" on:click=open(Task::Labels) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.edit_labels)}</a>
             <a class="button" role="button" href="#manage" on:click=open(Task::Maintenance) on:keydown=|event| press_by_space(&event)>{maintenance_word}</a>
             <a class="button danger" role="button" href="#manage" on:click=open(Task::Delete) on:keydown=|event| press_by_space(&event)>{text.of(|m| m.workers.delete)}</a>

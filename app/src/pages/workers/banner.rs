@@ -6,6 +6,7 @@ use crate::format::{self, Zone};
 use crate::i18n::{Language, ReasonContext, ReasonText, reason_text, use_text};
 use crate::icon::Icon;
 use crate::paths;
+use crate::reactive::{When, each, effect, memo};
 use crate::widgets::{NextStep, use_zone};
 use api::{Reason, Severity, WorkerId};
 use leptos::prelude::*;
@@ -22,8 +23,8 @@ pub fn Banner() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     let trouble = fleet.trouble();
-    let has_errors = Memo::new(move |_| !trouble.read().errors.is_empty());
-    let has_warnings = Memo::new(move |_| !trouble.read().warnings.is_empty());
+    let has_errors = memo(move || !trouble.read().errors.is_empty());
+    let has_warnings = memo(move || !trouble.read().warnings.is_empty());
     let counted = move || trouble.with(|trouble| (trouble.lost_workers, trouble.error_workers - trouble.lost_workers));
     let say = move |(lost, other): (usize, usize)| (text.get().workers.banner_errors)(lost, other);
     let headline = move || say(counted());
@@ -35,7 +36,7 @@ pub fn Banner() -> impl IntoView {
     };
     // Read out once, when trouble begins; what changes afterwards can be read in the banner.
     let announced = RwSignal::new(None);
-    Effect::new(move |_| announced.set(has_errors.get().then(|| untrack(counted))));
+    effect(move || announced.set(has_errors.get().then(|| untrack(counted))));
     view! {
         <div class="visually-hidden" role="alert">{move || announced.get().map(say)}</div>
         {move || has_errors.get().then(|| view! {
@@ -43,13 +44,13 @@ pub fn Banner() -> impl IntoView {
                 <summary>{Icon::NotReady.view()}<strong>{headline}</strong><span class="fold">{Icon::Down.view()}</span></summary>
                 <Lines trouble severity=Severity::Error/>
             </details>
-        })}
+        }.into_any())}
         {move || has_warnings.get().then(|| view! {
             <details class="banner warnings">
                 <summary>{Icon::Warning.view()}<strong>{warning_headline}</strong><span class="fold">{Icon::Down.view()}</span></summary>
                 <Lines trouble severity=Severity::Warning/>
             </details>
-        })}
+        }.into_any())}
     }
     .into_any()
 }
@@ -76,20 +77,20 @@ fn key(line: &TroubleLine) -> LineKey {
 #[component]
 fn Lines(trouble: Memo<Trouble>, severity: Severity) -> impl IntoView {
     let text = use_text();
-    let keys =
-        Memo::new(move |_| trouble.with(|trouble| lines_of(trouble, severity).iter().map(key).collect::<Vec<_>>()));
+    let keys = memo(move || trouble.with(|trouble| lines_of(trouble, severity).iter().map(key).collect::<Vec<_>>()));
     let hidden_count = move || keys.read().len().saturating_sub(MAX_LINES);
-    let part =
-        move |skip: usize, take: usize| move || keys.read().iter().skip(skip).take(take).copied().collect::<Vec<_>>();
-    let line = move |key: LineKey| view! { <Line trouble severity line_key=key/> };
+    let part = move |skip: usize, take: usize| {
+        Signal::derive(move || keys.read().iter().skip(skip).take(take).copied().collect::<Vec<_>>())
+    };
+    let line = move |key: LineKey| view! { <Line trouble severity line_key=key/> }.into_any();
     view! {
-        <ul class="banner-lines"><For each=part(0, MAX_LINES) key=|key| *key children=line/></ul>
-        <Show when=move || hidden_count() != 0>
+        <ul class="banner-lines">{each(part(0, MAX_LINES), line)}</ul>
+        <When holds=move || hidden_count() != 0>
             <details class="banner-more">
                 <summary>{move || (text.get().workers.more_lines)(hidden_count())}</summary>
-                <ul class="banner-lines"><For each=part(MAX_LINES, usize::MAX) key=|key| *key children=line/></ul>
+                <ul class="banner-lines">{each(part(MAX_LINES, usize::MAX), line)}</ul>
             </details>
-        </Show>
+        </When>
     }
     .into_any()
 }
@@ -97,10 +98,10 @@ fn Lines(trouble: Memo<Trouble>, severity: Severity) -> impl IntoView {
 #[component]
 fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let line = Memo::new(move |_| {
+    let line = memo(move || {
         trouble.with(|trouble| lines_of(trouble, severity).iter().find(|line| key(line) == line_key).cloned())
     });
-    let words = Memo::new(move |_| {
+    let words = memo(move || {
         let line = line.get()?;
         Some(words_of(&line, text.language(), fleet.now_ms(), zone.get()))
     });
@@ -108,7 +109,7 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
     // A cause that many share is named by its title: its sentence has the figures of one of them.
     let title = move || {
         let is_shared = line.read().as_ref().is_some_and(|line| line.worker_count > 1);
-        is_shared.then(|| view! { <strong>{word(|words| words.title.to_owned())}</strong> " " })
+        is_shared.then(|| view! { <strong>{word(|words| words.title.to_owned())}</strong> " " }.into_any())
     };
     let alike = move || {
         let repeats = line.read().as_ref().filter(|line| line.worker_count == 1).map_or(0, |line| line.repeats);
@@ -169,7 +170,8 @@ const fn names_an_address(reason: &Reason) -> bool {
 #[component]
 fn Names(line: Memo<Option<TroubleLine>>) -> impl IntoView {
     let text = use_text();
-    let link = |worker: NamedWorker| view! { <a class="mono" href=paths::worker(worker.id)>{worker.name}</a> " " };
+    let link =
+        |worker: NamedWorker| view! { <a class="mono" href=paths::worker(worker.id)>{worker.name}</a> " " }.into_any();
     move || {
         let TroubleLine { workers, worker_count, .. } = line.get()?;
         if worker_count == 1 {

@@ -11,6 +11,7 @@ use crate::i18n::{Messages, ReasonContext, reason_text, use_text};
 use crate::icon::Icon;
 use crate::manage::MenuButton;
 use crate::paths;
+use crate::reactive::memo;
 use crate::widgets::{DeviceBars, Metric, Moment, StateBadge, use_zone};
 use api::{Severity, WorkerView};
 use leptos::ev;
@@ -66,7 +67,7 @@ fn CauseOrLabels(worker: WorkerCell) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
     let cause = {
         let worker = worker.clone();
-        Memo::new(move |_| {
+        memo(move || {
             let worker = worker.read();
             let causes: Vec<_> = trouble::causes(&worker).collect();
             let first = causes.first()?;
@@ -84,7 +85,7 @@ fn CauseOrLabels(worker: WorkerCell) -> impl IntoView {
                 <p class="card-cause" class:error=is_error title=sentence>
                     {if is_error { Icon::NotReady.view() } else { Icon::Warning.view() }}
                     <span>{sentence}</span>
-                    {(others > 0).then(|| view! { <span class="card-more">{format!("+{others}")}</span> })}
+                    {(others > 0).then(|| view! { <span class="card-more">{format!("+{others}")}</span> }.into_any())}
                 </p>
             }
             .into_any()
@@ -103,15 +104,15 @@ pub fn Labels(
         let worker = worker.clone();
         move || worker.with(|worker| worker.maintenance.message.clone().filter(|_| worker.maintenance.enabled))
     };
-    let labels = Memo::new(move |_| worker.with(|worker| worker.labels.clone()));
+    let labels = memo(move || worker.with(|worker| worker.labels.clone()));
     view! {
         <span class="labels">
-            {move || remark().map(|remark| view! { <span class="remark" title=remark.clone()>{remark.clone()}</span> })}
+            {move || remark().map(|remark| view! { <span class="remark" title=remark.clone()>{remark.clone()}</span> }.into_any())}
             {move || {
                 labels
                     .get()
                     .into_iter()
-                    .map(|(key, value)| view! { <span class="label">{key}"="{value}</span> })
+                    .map(|(key, value)| view! { <span class="label">{key}"="{value}</span> }.into_any())
                     .collect_view()
             }}
         </span>
@@ -126,11 +127,11 @@ pub fn DevicesLine(
     worker: WorkerCell,
 ) -> impl IntoView {
     let text = use_text();
-    let line = Memo::new(move |_| devices_line(&worker.read(), text.get()));
+    let line = memo(move || devices_line(&worker.read(), text.get()));
     let stale = move || line.with(|line| line.stale.clone());
     view! {
         <span class:muted=move || line.with(|line| line.is_placeholder)>{move || line.with(|line| line.text.clone())}</span>
-        {move || stale().map(|stale| view! { <span class="stale">{stale}</span> })}
+        {move || stale().map(|stale| view! { <span class="stale">{stale}</span> }.into_any())}
     }
     .into_any()
 }
@@ -174,13 +175,14 @@ fn Bars(worker: WorkerCell) -> impl IntoView {
     let tip = use_context::<ChipTip>();
     let bars = NodeRef::<html::Div>::new();
     let rect = move || {
-        bars.get_untracked()
+        bars.try_get_untracked()
+            .flatten()
             .and_then(|bars| bars.query_selector(".device-bars").ok().flatten())
             .map(|svg| svg.get_bounding_client_rect())
     };
     let has_devices = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| worker.devices.as_ref().is_some_and(|devices| !devices.is_empty())))
+        memo(move || worker.with(|worker| worker.devices.as_ref().is_some_and(|devices| !devices.is_empty())))
     };
     let pointed = {
         let worker = worker.clone();
@@ -249,7 +251,7 @@ fn Bars(worker: WorkerCell) -> impl IntoView {
                         <DeviceBars worker=worker.clone() metric=Metric::Memory/>
                         <DeviceBars worker=worker.clone() metric=Metric::Temperature/>
                     </div>
-                }
+                }.into_any()
             })}
         </div>
     }
@@ -260,12 +262,12 @@ fn Bars(worker: WorkerCell) -> impl IntoView {
 #[component]
 fn CardFoot(worker: WorkerCell) -> impl IntoView {
     let text = use_text();
-    let facts = Memo::new(move |_| {
+    let facts = memo(move || {
         worker.with(|worker| {
             (worker.heartbeat_ms, worker.direct_round_trip_ms.map(format::milliseconds), worker.clock_offset_ms)
         })
     });
-    let heartbeat = Memo::new(move |_| facts.with(|facts| facts.0));
+    let heartbeat = memo(move || facts.with(|facts| facts.0));
     view! {
         <p class="card-foot">
             <span title=text.of(|m| m.words.heartbeat)>
@@ -274,13 +276,13 @@ fn CardFoot(worker: WorkerCell) -> impl IntoView {
             </span>
             {move || facts.with(|facts| facts.1.clone()).map(|round_trip| view! {
                 <span title=text.of(|m| m.workers.round_trip)>{Icon::Probe.view()}{round_trip}" ms"</span>
-            })}
+            }.into_any())}
             {move || facts.with(|facts| facts.2).map(|offset_ms| view! {
                 <span title=text.of(|m| m.workers.clock_offset)>
                     {Icon::Clock.view()}
                     <span class:warning=(offset_ms.abs() >= 1000)>{move || text.get().clock_offset(offset_ms)}</span>
                 </span>
-            })}
+            }.into_any())}
         </p>
     }
     .into_any()
@@ -294,7 +296,7 @@ pub fn Heartbeat(
     time_ms: Signal<Option<i64>>,
 ) -> impl IntoView {
     let text = use_text();
-    let is_known = Memo::new(move |_| time_ms.get().is_some());
+    let is_known = memo(move || time_ms.get().is_some());
     move || {
         if is_known.get() {
             return view! { <Moment time_ms=Signal::derive(move || time_ms.get().unwrap_or_default())/> }.into_any();

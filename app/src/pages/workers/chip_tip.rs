@@ -5,6 +5,7 @@ use crate::fleet::devices::readings_are_current;
 use crate::fleet::store::WorkerCell;
 use crate::format::{self, Span};
 use crate::i18n::{Messages, use_text};
+use crate::reactive::effect;
 use api::{DeviceView, WorkerView};
 use leptos::html;
 use leptos::prelude::*;
@@ -51,11 +52,10 @@ impl ChipTip {
     /// Shows the chip at a place.
     pub fn show(self, worker: &WorkerCell, bars: &DomRect, place: usize) {
         let count = device_count(worker).max(1);
-        let is_shown = self.0.with_untracked(|tip| {
-            tip.as_ref()
-                .is_some_and(|tip| tip.place == place && tip.worker == *worker && (tip.y - bars.top()).abs() < 1.0)
-        });
-        if !is_shown {
+        let is_this = |tip: &Tip| tip.place == place && tip.worker == *worker && (tip.y - bars.top()).abs() < 1.0;
+        // Events still come from bars whose page has been left; then there is nothing to show it in.
+        let is_shown = self.0.try_with_untracked(|tip| tip.as_ref().is_some_and(is_this));
+        if is_shown == Some(false) {
             let x = bars.left() + (place as f64 + 0.5) / count as f64 * bars.width();
             self.0.set(Some(Tip { worker: worker.clone(), place, x, y: bars.top() }));
         }
@@ -67,7 +67,8 @@ impl ChipTip {
         if count == 0 {
             return;
         }
-        let place = self.0.with_untracked(|tip| tip.as_ref().filter(|tip| tip.worker == *worker).map(|tip| tip.place));
+        let place_of = |tip: &Option<Tip>| tip.as_ref().filter(|tip| tip.worker == *worker).map(|tip| tip.place);
+        let place = self.0.try_with_untracked(place_of).flatten();
         let next = place.map_or(0, |place| place.wrapping_add_signed(step).wrapping_add(count) % count);
         self.show(worker, bars, next);
     }
@@ -92,7 +93,7 @@ pub fn ChipTipView(
 ) -> impl IntoView {
     let text = use_text();
     let element = NodeRef::<html::Div>::new();
-    Effect::new(move |_| {
+    effect(move || {
         if let (Some(element), Some(tip)) = (element.get(), tip.0.get()) {
             place(&element, &tip);
         }
@@ -101,7 +102,10 @@ pub fn ChipTipView(
         let tip = tip.0.get()?;
         let worker = tip.worker.read();
         let device = worker.devices.as_ref()?.get(tip.place)?;
-        Some(view! { <div class="chip-tip panel" node_ref=element>{facts(&worker, device, text.get())}</div> })
+        Some(
+            view! { <div class="chip-tip panel" node_ref=element>{facts(&worker, device, text.get())}</div> }
+                .into_any(),
+        )
     };
     view! { <div role="status">{content}</div> }.into_any()
 }
@@ -139,14 +143,14 @@ fn facts(worker: &WorkerView, device: &DeviceView, messages: &'static Messages) 
     view! {
         <p class="chip-tip-title"><strong>{(words.device)(device.index)}</strong> " " {device.vendor.clone()} " " {device.name.clone()}</p>
         <p class="muted">{place}</p>
-        {stale.map(|stale| view! { <p class="stale">{stale}</p> })}
+        {stale.map(|stale| view! { <p class="stale">{stale}</p> }.into_any())}
         <dl>
             {rows
                 .into_iter()
-                .filter_map(|(name, value)| value.map(|value| view! { <dt>{name}</dt> <dd>{value}</dd> }))
+                .filter_map(|(name, value)| value.map(|value| view! { <dt>{name}</dt> <dd>{value}</dd> }.into_any()))
                 .collect_view()}
         </dl>
-    }
+    }.into_any()
 }
 
 /// Puts the tooltip above the bar, or below it where there is no room, and within the window.

@@ -15,6 +15,7 @@ use crate::icon::Icon;
 use crate::manage::{Manage, ManageDialog, WorkerMenu};
 use crate::paths;
 use crate::preferences::use_layout;
+use crate::reactive::{each, effect, memo};
 use crate::session::UiError;
 use crate::wire::page_data;
 pub use banner::Banner;
@@ -42,7 +43,7 @@ pub fn WorkersPage() -> impl IntoView {
     view! {
         <PageTitle name=text.of(|m| m.workers.title)/>
         <h1 class="visually-hidden">{text.of(|m| m.workers.title)}</h1>
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }>
+        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
             {move || Suspend::new(async move {
                 match part.await {
                     Ok(part) => {
@@ -56,12 +57,13 @@ pub fn WorkersPage() -> impl IntoView {
             })}
         </Suspense>
     }
+    .into_any()
 }
 
 /// What the address asks for.
 pub fn use_list_query() -> Memo<ListQuery> {
     let map = use_query_map();
-    Memo::new(move |_| map.with(|map| ListQuery::read(|key| map.get(key))))
+    memo(move || map.with(|map| ListQuery::read(|key| map.get(key))))
 }
 
 /// Tells that the server gave nothing, and offers to ask again.
@@ -71,6 +73,8 @@ pub fn Failure(
     error: UiError,
 ) -> impl IntoView {
     let text = use_text();
+    let seen = error.clone();
+    effect(move || seen.lead_on());
     view! {
         <div class="lone">
             <p class="note error" role="alert">{move || error.text(text.get())}</p>
@@ -85,7 +89,7 @@ fn Content(query: Memo<ListQuery>) -> impl IntoView {
     let fleet = use_fleet();
     let manage = Manage::provide();
     let tip = ChipTip::provide();
-    let is_empty = Memo::new(move |_| fleet.counts().all == 0);
+    let is_empty = memo(move || fleet.counts().all == 0);
     move || {
         if is_empty.get() {
             return view! { <NobodyYet/> }.into_any();
@@ -119,11 +123,10 @@ fn NobodyYet() -> impl IntoView {
 fn List(query: Memo<ListQuery>) -> impl IntoView {
     let fleet = use_fleet();
     let remembered = use_layout();
-    let layout = Memo::new(move |_| {
-        query.read().layout.or(remembered.get()).unwrap_or_else(|| Layout::for_count(fleet.counts().all))
-    });
+    let layout =
+        memo(move || query.read().layout.or(remembered.get()).unwrap_or_else(|| Layout::for_count(fleet.counts().all)));
     let shown = use_shown(fleet, query);
-    let is_empty = Memo::new(move |_| shown.ids.read().is_empty());
+    let is_empty = memo(move || shown.ids.read().is_empty());
     view! {
         <Toolbar query layout shown/>
         {move || {
@@ -147,9 +150,7 @@ fn Cards(shown: Shown) -> impl IntoView {
     let visible = rows::use_visible(grid, shown.ids, ".card", rows::Spacing::Padding);
     view! {
         <ul class="cards" node_ref=grid>
-            <For each=move || visible.get() key=|id| *id let:id>
-                {fleet.worker(id).map(|worker| view! { <WorkerCard worker/> })}
-            </For>
+            {each(visible, move |id| fleet.worker(id).map(|worker| view! { <WorkerCard worker/> }).into_any())}
         </ul>
     }
     .into_any()
@@ -174,18 +175,18 @@ fn NothingFound() -> impl IntoView {
 fn Pager(query: Memo<ListQuery>) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    let pages = Memo::new(move |_| fleet.part(crate::fleet::FleetPart::pages).unwrap_or(1));
+    let pages = memo(move || fleet.part(crate::fleet::FleetPart::pages).unwrap_or(1));
     let to = move |page: usize| ListQuery { page, ..query.get() }.address();
     move || {
         let (page, last) = (query.read().page, pages.get());
         (last > 1).then(|| {
             view! {
                 <nav class="pager">
-                    {(page > 1).then(|| view! { <a class="button" href=to(page - 1) rel="prev">{text.of(|m| m.workers.previous_page)}</a> })}
+                    {(page > 1).then(|| view! { <a class="button" href=to(page - 1) rel="prev">{text.of(|m| m.workers.previous_page)}</a> }.into_any())}
                     <span class="muted">{move || (text.get().workers.page_of)(page, last)}</span>
-                    {(page < last).then(|| view! { <a class="button" href=to(page + 1) rel="next">{text.of(|m| m.workers.next_page)}</a> })}
+                    {(page < last).then(|| view! { <a class="button" href=to(page + 1) rel="next">{text.of(|m| m.workers.next_page)}</a> }.into_any())}
                 </nav>
-            }
+            }.into_any()
         })
     }
 }

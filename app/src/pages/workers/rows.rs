@@ -3,6 +3,7 @@
 
 use crate::browser::set_pixels;
 use crate::fleet::{Fleet, FleetPart, ListQuery};
+use crate::reactive::{effect, memo};
 use api::{WorkerId, WorkerView};
 use leptos::html::ElementType;
 use leptos::prelude::*;
@@ -33,7 +34,7 @@ pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
         }
         now
     });
-    Effect::new(move |_| {
+    effect(move || {
         let members = fleet.members();
         if !fleet.is_whole_untracked() {
             return;
@@ -43,7 +44,7 @@ pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
             ids.set(kept);
         }
     });
-    let is_outdated = Memo::new(move |_| {
+    let is_outdated = memo(move || {
         if !fleet.is_whole() {
             return false;
         }
@@ -107,7 +108,8 @@ where
 {
     let range = RwSignal::new(START);
     let measure = move || {
-        let Some(container) = container.get_untracked() else { return };
+        // An animation frame may come after its page was left.
+        let Some(container) = container.try_get_untracked().flatten() else { return };
         let count = ids.with_untracked(Vec::len);
         let container: &HtmlElement = container.as_ref();
         let Some(geometry) = Geometry::measure(container, item) else { return };
@@ -117,7 +119,7 @@ where
             range.set(fresh);
         }
     };
-    Effect::new(move |_| {
+    effect(move || {
         let count = ids.read().len();
         container.track();
         // Fewer rows than before may leave none in the document, and there would be nothing to measure.
@@ -131,7 +133,7 @@ where
         on_cleanup(move || handle.remove());
     };
     // Listeners belong to the browser; the server has no window.
-    Effect::new(move |_| ["scroll", "resize"].into_iter().for_each(listen));
+    effect(move || ["scroll", "resize"].into_iter().for_each(listen));
     Signal::derive(move || {
         let Range { first, end } = range.get();
         ids.with(|ids| ids.iter().copied().skip(first).take(end.saturating_sub(first)).collect())

@@ -12,6 +12,7 @@ use crate::i18n::{Messages, ReasonContext, reason_text, use_text};
 use crate::icon::Icon;
 use crate::manage::MenuButton;
 use crate::paths;
+use crate::reactive::{each, memo};
 use crate::widgets::{DeviceBars, Meter, Metric, StateBadge, use_zone};
 use api::WorkerView;
 use leptos::ev;
@@ -32,7 +33,8 @@ pub fn WorkerTable(
     let fleet = use_fleet();
     let table = NodeRef::<html::Table>::new();
     let visible = rows::use_visible(table, shown.ids, ".worker-row", rows::Spacing::Elements);
-    let sorted = move |sort: Sort, label: fn(&Messages) -> &'static str| view! { <SortedColumn query sort label/> };
+    let sorted =
+        move |sort: Sort, label: fn(&Messages) -> &'static str| view! { <SortedColumn query sort label/> }.into_any();
     view! {
         <div class="table-scroll panel">
             <table class="workers-table" node_ref=table aria-rowcount=move || (shown.ids.read().len() + 1).to_string()>
@@ -52,9 +54,7 @@ pub fn WorkerTable(
                 </thead>
                 <tbody aria-hidden="true"><tr><td class="space space-before" colspan=COLUMNS></td></tr></tbody>
                 <tbody>
-                    <For each=move || visible.get() key=|id| *id let:id>
-                        {fleet.worker(id).map(|worker| view! { <Row worker/> })}
-                    </For>
+                    {each(visible, move |id| fleet.worker(id).map(|worker| view! { <Row worker/> }).into_any())}
                 </tbody>
                 <tbody aria-hidden="true"><tr><td class="space space-after" colspan=COLUMNS></td></tr></tbody>
             </table>
@@ -106,11 +106,11 @@ fn Row(worker: WorkerCell) -> impl IntoView {
     };
     let summary = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(DeviceSummary::of_worker))
+        memo(move || worker.with(DeviceSummary::of_worker))
     };
     let facts = {
         let worker = worker.clone();
-        Memo::new(move |_| worker.with(|worker| (worker.heartbeat_ms, worker.clock_offset_ms)))
+        memo(move || worker.with(|worker| (worker.heartbeat_ms, worker.clock_offset_ms)))
     };
     let value =
         move |metric: Metric| move || summary.with(|summary| metric.value(summary, text.get())).unwrap_or_default();
@@ -170,7 +170,7 @@ fn Row(worker: WorkerCell) -> impl IntoView {
 #[component]
 fn Cause(worker: WorkerCell) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let cause = Memo::new(move |_| {
+    let cause = memo(move || {
         let worker = worker.read();
         let cause = trouble::causes(&worker).next().map(|condition| condition.reason.clone());
         cause.filter(|_| worker.state == api::WorkerState::Ready).map(|reason| (reason, worker.os.clone()))
@@ -187,6 +187,7 @@ fn Cause(worker: WorkerCell) -> impl IntoView {
                     <span class="visually-hidden">{sentence}</span>
                 </span>
             }
+            .into_any()
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::i18n::{Messages, use_text};
 use crate::icon::Icon;
 use crate::paths;
 use crate::preferences::{choose_layout, use_layout};
+use crate::reactive::{When, memo};
 use crate::widgets::state::state_icon;
 use api::WorkerState;
 use leptos::prelude::*;
@@ -28,11 +29,11 @@ pub fn Toolbar(
         <div class="toolbar">
             <StateChips query/>
             <div class="toolbar-right">
-                <Show when=move || shown.is_outdated.get()>
+                <When holds=move || shown.is_outdated.get()>
                     <button class="button quiet outdated" on:click=move |_| shown.refresh.run(())>
                         {text.of(|m| m.workers.list_changed)}
                     </button>
-                </Show>
+                </When>
                 <SortForm query/>
                 <LayoutSwitch query layout/>
                 <a class="button primary" href=paths::ADD_WORKER>{Icon::Add.view()}{text.of(|m| m.frame.add_worker)}</a>
@@ -46,7 +47,7 @@ pub fn Toolbar(
 fn StateChips(query: Memo<ListQuery>) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    let counts = Memo::new(move |_| fleet.counts());
+    let counts = memo(move || fleet.counts());
     let chip = move |filter: Option<StateFilter>| {
         let is_chosen = move || query.read().state == filter;
         let address = move || ListQuery { state: filter, page: 1, ..query.get() }.address();
@@ -66,6 +67,7 @@ fn StateChips(query: Memo<ListQuery>) -> impl IntoView {
                 </a>
             </li>
         }
+        .into_any()
     };
     view! {
         <ul class="chips" aria-label=text.of(|m| m.workers.filter_by_state)>
@@ -133,7 +135,7 @@ fn SortForm(query: Memo<ListQuery>) -> impl IntoView {
     let option = move |sort: Sort| {
         view! {
             <option value=sort.tag() selected=move || query.read().sort == sort>{move || sort_word(sort, text.get())}</option>
-        }
+        }.into_any()
     };
     let reversed = move || ListQuery { reversed: !query.read().reversed, page: 1, ..query.get() }.address();
     view! {
@@ -171,7 +173,9 @@ fn OtherParameters(query: Memo<ListQuery>) -> impl IntoView {
             ("view", query.layout.map(|layout| layout.tag().to_owned())),
         ];
         kept.into_iter()
-            .filter_map(|(name, value)| value.map(|value| view! { <input type="hidden" name=name value=value/> }))
+            .filter_map(|(name, value)| {
+                value.map(|value| view! { <input type="hidden" name=name value=value/> }.into_any())
+            })
             .collect_view()
     }
 }
@@ -193,6 +197,7 @@ fn LayoutSwitch(query: Memo<ListQuery>, layout: Memo<Layout>) -> impl IntoView {
                 <span class="visually-hidden">{move || word(text.get())}</span>
             </a>
         }
+        .into_any()
     };
     view! {
         <div class="switch" role="group" aria-label=text.of(|m| m.workers.layout)>
