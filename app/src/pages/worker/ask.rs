@@ -95,7 +95,7 @@ fn join(parts: &[&str]) -> String {
 }
 
 /// Everything about one worker.
-#[server]
+#[server(endpoint = "ask_worker")]
 pub async fn ask_worker(
     /// Which.
     id: WorkerId,
