@@ -13,6 +13,7 @@ mod pages;
 pub mod probe;
 pub mod registry;
 pub mod rest;
+pub mod sse;
 pub mod store;
 pub mod supervisor;
 
