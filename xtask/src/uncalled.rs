@@ -42,7 +42,9 @@ fn empty_uncalled(module: &mut Module, name_parts: &[&str]) -> Result<()> {
     for part in name_parts {
         let uncalled = functions_named(module, part);
         if uncalled.is_empty() {
-            bail!("no function has `{part}` in its name: see whether Leptos has renamed it, and correct xtask/src/uncalled.rs");
+            bail!(
+                "no function has `{part}` in its name: see whether Leptos has renamed it, and correct xtask/src/uncalled.rs"
+            );
         }
         for function in uncalled {
             empty(module, function);
@@ -84,10 +86,9 @@ mod tests {
         });
         let table = module.tables.add_local(false, 1, None, RefType::FUNCREF);
         let place = ConstExpr::Value(Value::I32(0));
-        let element = module.elements.add(
-            ElementKind::Active { table, offset: place },
-            ElementItems::Functions(vec![unused_way]),
-        );
+        let element = module
+            .elements
+            .add(ElementKind::Active { table, offset: place }, ElementItems::Functions(vec![unused_way]));
         module.tables.get_mut(table).elem_segments.insert(element);
         module.exports.add("start", start);
         module.exports.add("table", table);

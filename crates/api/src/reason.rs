@@ -338,7 +338,8 @@ mod tests {
 
     #[test]
     fn an_absent_parameter_is_none_where_it_may_be() {
-        let read: Reason = serde_json::from_value(json!({"reason": "heartbeat_lost", "params": {"timeout_s": 60}})).unwrap();
+        let read: Reason =
+            serde_json::from_value(json!({"reason": "heartbeat_lost", "params": {"timeout_s": 60}})).unwrap();
         assert_eq!(read, Reason::HeartbeatLost { last_ms: None, timeout_s: 60 });
     }
 
