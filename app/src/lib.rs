@@ -12,10 +12,13 @@ compile_error!(
      is set there, so add it to that variable"
 );
 
+pub mod ask;
 #[cfg(feature = "ssr")]
 pub mod backend;
 pub mod browser;
 pub mod copy;
+#[cfg(feature = "hydrate")]
+mod exchange;
 pub mod fleet;
 pub mod format;
 pub mod frame;
@@ -27,6 +30,7 @@ pub mod pages;
 pub mod paths;
 #[cfg(feature = "ssr")]
 mod plain_form;
+pub mod post;
 pub mod preferences;
 pub mod reactive;
 pub mod session;

@@ -5,7 +5,7 @@ use crate::i18n::Messages;
 use crate::model::Session;
 use crate::paths;
 use leptos::prelude::*;
-use leptos::server_fn::codec::JsonEncoding;
+use leptos::server_fn::codec::{Json, JsonEncoding};
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ pub fn send_cookie(set_cookie: &str) {
 }
 
 /// Who is logged in.
-#[server(endpoint = "current_session")]
+#[server(input = Json, endpoint = "current_session")]
 pub async fn current_session() -> Result<Session, UiError> {
     Ok(logged_in().await?.session)
 }

@@ -3,6 +3,7 @@
 use crate::process;
 use crate::site::{self, SiteFile};
 use crate::toolchain::{BROWSER_TARGET, BrowserToolchain};
+use crate::uncalled;
 use crate::workspace::{Profile, Workspace};
 use anyhow::{Context, Result};
 use std::fs;
@@ -52,14 +53,11 @@ fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<
     }
     let release = profile == Profile::Release;
     Bindgen::new()
-        .input_path(wasm)
-        .out_name("app")
+        .input_module("app", uncalled::read_without_uncalled(wasm, !release)?)
         .web(true)?
         .typescript(false)
         .omit_default_module_path(true)
         .debug(!release)
-        .remove_name_section(release)
-        .remove_producers_section(true)
         .generate(&folder)
         .context("wasm-bindgen failed")?;
     site::read_folder(&folder)

@@ -8,6 +8,7 @@ mod site;
 mod steps;
 mod suite;
 mod toolchain;
+mod uncalled;
 mod workspace;
 
 use anyhow::{Result, bail};

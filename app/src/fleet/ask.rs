@@ -19,7 +19,7 @@ pub async fn ask_part(
 }
 
 /// How many workers errors concern: all that a hidden page needs to know.
-#[server(endpoint = "ask_troubled")]
+#[server(input = Json, endpoint = "ask_troubled")]
 pub async fn ask_troubled() -> Result<usize, UiError> {
     let caller = session::authorised().await?;
     Ok(Trouble::of(caller.backend.fleet().await.workers.iter()).error_workers)

@@ -1,9 +1,12 @@
 //! Keeps the fleet current: one snapshot, then the event stream; again after a break, with growing pauses.
 
+use crate::ask::ask;
+use crate::exchange::exchange;
 use crate::fleet::Fleet;
-use crate::fleet::ask::ask_troubled;
+use crate::fleet::ask::AskTroubled;
 use crate::fleet::sync::{Step, Sync};
 use crate::session::UiError;
+use crate::wire::from_json;
 use api::{FleetSnapshot, FleetUpdate};
 use leptos::leptos_dom::helpers::{IntervalHandle, TimeoutHandle, WindowListenerHandle};
 use leptos::leptos_dom::helpers::{set_interval_with_handle, set_timeout_with_handle, window_event_listener_untyped};
@@ -12,10 +15,9 @@ use leptos::task::spawn_local;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortController, EventSource, MessageEvent, RequestInit, Response, VisibilityState};
+use web_sys::{EventSource, MessageEvent, VisibilityState};
 
 const EVENTS: &str = "/v1/events";
 const SNAPSHOT: &str = "/v1/fleet";
@@ -26,8 +28,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_mins(1);
 /// A page that has been hidden for so long lets the stream go.
 const HIDDEN: Duration = Duration::from_secs(20);
-/// A snapshot that takes longer is given up.
-const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(45);
 /// How often a hidden page asks how many workers are in trouble, for the title of its tab.
 const HIDDEN_POLL: Duration = Duration::from_secs(15);
 
@@ -177,7 +177,7 @@ impl Stream {
     }
 
     fn take_update(self: &Rc<Self>, data: &str) {
-        let Ok(update) = serde_json::from_slice::<FleetUpdate>(data.as_bytes()) else {
+        let Some(update) = from_json::<FleetUpdate>(data) else {
             // A server of another version: only a new page can understand it.
             self.failed();
             return;
@@ -248,7 +248,7 @@ impl Stream {
         if failures == 2 {
             // An event source does not tell why it failed: the session may have ended.
             spawn_local(async {
-                if let Err(error) = ask_troubled().await {
+                if let Err(error) = ask(AskTroubled {}).await {
                     error.lead_on();
                 }
             });
@@ -284,7 +284,7 @@ impl Stream {
         self.state.borrow_mut().hidden = next;
         let fleet = self.fleet;
         spawn_local(async move {
-            if let Ok(troubled) = ask_troubled().await {
+            if let Ok(troubled) = ask(AskTroubled {}).await {
                 fleet.set_troubled_while_hidden(troubled);
             }
         });
@@ -305,26 +305,10 @@ enum Answer {
 }
 
 async fn fetch_snapshot() -> Answer {
-    let abort = AbortController::new().ok();
-    let deadline =
-        abort.clone().and_then(|abort| set_timeout_with_handle(move || abort.abort(), SNAPSHOT_DEADLINE).ok());
-    let answer = request_snapshot(abort.as_ref()).await.unwrap_or(Answer::Failed);
-    if let Some(deadline) = deadline {
-        deadline.clear();
+    let Some(reply) = exchange(SNAPSHOT, None).await else { return Answer::Failed };
+    if reply.status == 401 {
+        return Answer::LoggedOut;
     }
-    answer
-}
-
-async fn request_snapshot(abort: Option<&AbortController>) -> Result<Answer, JsValue> {
-    let options = RequestInit::new();
-    options.set_signal(abort.map(AbortController::signal).as_ref());
-    let response: Response = JsFuture::from(window().fetch_with_str_and_init(SNAPSHOT, &options)).await?.dyn_into()?;
-    if response.status() == 401 {
-        return Ok(Answer::LoggedOut);
-    }
-    if !response.ok() {
-        return Ok(Answer::Failed);
-    }
-    let text = JsFuture::from(response.text()?).await?.as_string().unwrap_or_default();
-    Ok(serde_json::from_slice(text.as_bytes()).map_or(Answer::Failed, |snapshot| Answer::Snapshot(Box::new(snapshot))))
+    let snapshot = reply.is_ok().then(|| from_json(&reply.text)).flatten();
+    snapshot.map_or(Answer::Failed, |snapshot| Answer::Snapshot(Box::new(snapshot)))
 }

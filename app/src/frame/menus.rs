@@ -1,12 +1,12 @@
 //! The choices at the right end of the top bar. Each is a plain form, so that it works without JavaScript too.
 
+use crate::ask::page_data;
 use crate::i18n::{Language, use_text};
 use crate::icon::Icon;
 use crate::paths;
+use crate::post::{FormAction, PostForm};
 use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_language, choose_theme};
-use crate::session::{LogOut, current_session};
-use crate::wire::page_data;
-use leptos::form::ActionForm;
+use crate::session::{CurrentSession, LogOut};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use wasm_bindgen::JsCast;
@@ -77,8 +77,8 @@ pub fn ThemeMenu() -> impl IntoView {
 #[component]
 pub fn UserMenu() -> impl IntoView {
     let text = use_text();
-    let log_out = ServerAction::<LogOut>::new();
-    let session = page_data(|| (), |()| current_session());
+    let log_out = FormAction::new::<LogOut>();
+    let session = page_data(|| CurrentSession {});
     view! {
         <Suspense>
             {move || Suspend::new(async move {
@@ -92,9 +92,9 @@ pub fn UserMenu() -> impl IntoView {
                         <ul class="menu-list">
                             <li><a class="menu-item" href=paths::PASSWORD>{text.of(|m| m.frame.change_password)}</a></li>
                             <li>
-                                <ActionForm action=log_out>
+                                <PostForm action=log_out>
                                     <button class="menu-item">{text.of(|m| m.frame.log_out)}</button>
-                                </ActionForm>
+                                </PostForm>
                             </li>
                         </ul>
                     </details>

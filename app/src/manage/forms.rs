@@ -4,33 +4,29 @@ use super::ask::{AllowReplacement, DeleteWorker, ManageError, ManageOutcome, Set
 use super::labels;
 use crate::fleet::store::WorkerCell;
 use crate::i18n::use_text;
+use crate::post::{FormAction, PostForm};
 use crate::reactive::effect;
 use api::{Reason, WorkerView};
-use leptos::form::ActionForm;
 use leptos::prelude::*;
-use leptos::server_fn::ServerFn;
 
 type Done = Option<Callback<()>>;
 
+type ManageAction = FormAction<ManageOutcome, ManageError>;
+
 /// Calls back once the server has done it.
-fn when_done<S>(action: ServerAction<S>, done: Done)
-where
-    S: ServerFn<Output = ManageOutcome, Error = ManageError> + Clone + Send + Sync + 'static,
-{
+fn when_done(action: ManageAction, done: Done) {
     effect(move || {
-        if let (Some(Ok(ManageOutcome::Done)), Some(done)) = (action.value().get(), done) {
+        let is_done = matches!(*action.answer().read(), Some(Ok(ManageOutcome::Done)));
+        if let Some(done) = done.filter(|_| is_done) {
             done.run(());
         }
     });
 }
 
 #[component]
-fn Answer<S>(action: ServerAction<S>) -> impl IntoView
-where
-    S: ServerFn<Output = ManageOutcome, Error = ManageError> + Clone + Send + Sync + 'static,
-{
+fn Answer(action: ManageAction) -> impl IntoView {
     let text = use_text();
-    let fault = move || action.value().with(|answer| fault_text(answer.as_ref()?, text.get()));
+    let fault = move || action.answer().with(|answer| fault_text(answer.as_ref()?, text.get()));
     view! { <div role="alert">{move || fault().map(|fault| view! { <p class="note error">{fault}</p> }.into_any())}</div> }
         .into_any()
 }
@@ -73,12 +69,12 @@ pub fn LabelsForm(
     over: Done,
 ) -> impl IntoView {
     let text = use_text();
-    let action = ServerAction::<SetLabels>::new();
+    let action = ManageAction::new::<SetLabels>();
     when_done(action, over);
     let name = name_of(&worker);
     let lines = worker.with_untracked(|worker| labels::write(&worker.labels));
     view! {
-        <ActionForm action=action attr:class="manage-form">
+        <PostForm action class="manage-form">
             <h2>{move || (text.get().workers.labels_title)(&name)}</h2>
             <input type="hidden" name="id" value=id_of(&worker)/>
             <label class="field">
@@ -87,8 +83,8 @@ pub fn LabelsForm(
                 <span class="field-hint">{text.of(|m| m.workers.labels_hint)}</span>
             </label>
             <Answer action/>
-            <Buttons word=text.of(|m| m.frame.save) pending=action.pending() disabled=false class="button primary" cancel=over/>
-        </ActionForm>
+            <Buttons word=text.of(|m| m.frame.save) pending=action.is_pending() disabled=false class="button primary" cancel=over/>
+        </PostForm>
     }
     .into_any()
 }
@@ -103,7 +99,7 @@ pub fn MaintenanceForm(
     over: Done,
 ) -> impl IntoView {
     let text = use_text();
-    let action = ServerAction::<SetMaintenance>::new();
+    let action = ManageAction::new::<SetMaintenance>();
     when_done(action, over);
     let name = name_of(&worker);
     // As it was when the form was opened: it must not turn into its opposite under the user's hand.
@@ -114,7 +110,7 @@ pub fn MaintenanceForm(
     };
     let word = text.of(move |m| if is_on { m.workers.end_maintenance } else { m.workers.start_maintenance });
     view! {
-        <ActionForm action=action attr:class="manage-form">
+        <PostForm action class="manage-form">
             <h2>{title}</h2>
             <p>{text.of(move |m| if is_on { m.workers.maintenance_end_text } else { m.workers.maintenance_text })}</p>
             <input type="hidden" name="id" value=id_of(&worker)/>
@@ -126,8 +122,8 @@ pub fn MaintenanceForm(
                 </label>
             }.into_any())}
             <Answer action/>
-            <Buttons word=word pending=action.pending() disabled=false class="button primary" cancel=over/>
-        </ActionForm>
+            <Buttons word=word pending=action.is_pending() disabled=false class="button primary" cancel=over/>
+        </PostForm>
     }
     .into_any()
 }
@@ -142,7 +138,7 @@ pub fn DeleteForm(
     over: Done,
 ) -> impl IntoView {
     let text = use_text();
-    let action = ServerAction::<DeleteWorker>::new();
+    let action = ManageAction::new::<DeleteWorker>();
     when_done(action, over);
     let name = name_of(&worker);
     let typed = RwSignal::new(String::new());
@@ -153,7 +149,7 @@ pub fn DeleteForm(
     let differs = Signal::derive(move || is_hydrated.get() && typed.read().trim() != wanted);
     let title_name = name.clone();
     view! {
-        <ActionForm action=action attr:class="manage-form">
+        <PostForm action class="manage-form">
             <h2>{move || (text.get().workers.delete_title)(&title_name)}</h2>
             <p>{text.of(|m| m.workers.delete_text)}</p>
             <input type="hidden" name="id" value=id_of(&worker)/>
@@ -172,12 +168,12 @@ pub fn DeleteForm(
             <Answer action/>
             <Buttons
                 word=text.of(|m| m.workers.delete)
-                pending=action.pending()
+                pending=action.is_pending()
                 disabled=differs
                 class="button danger primary"
                 cancel=over
             />
-        </ActionForm>
+        </PostForm>
     }
     .into_any()
 }
@@ -192,17 +188,17 @@ pub fn ReplaceForm(
     over: Done,
 ) -> impl IntoView {
     let text = use_text();
-    let action = ServerAction::<AllowReplacement>::new();
+    let action = ManageAction::new::<AllowReplacement>();
     when_done(action, over);
     let name = name_of(&worker);
     worker.with_untracked(asking_host).map(|hostname| view! {
-        <ActionForm action=action attr:class="manage-form">
+        <PostForm action class="manage-form">
             <h2>{move || (text.get().workers.replace_title)(&name, &hostname)}</h2>
             <p>{text.of(|m| m.workers.replace_text)}</p>
             <input type="hidden" name="id" value=id_of(&worker)/>
             <Answer action/>
-            <Buttons word=text.of(|m| m.workers.replace) pending=action.pending() disabled=false class="button primary" cancel=over/>
-        </ActionForm>
+            <Buttons word=text.of(|m| m.workers.replace) pending=action.is_pending() disabled=false class="button primary" cancel=over/>
+        </PostForm>
     }.into_any())
 }
 

@@ -11,12 +11,13 @@ mod fleet;
 mod id;
 mod join;
 mod page;
+mod reason;
 mod server_url;
 mod status;
 mod worker;
 
 pub use clock::{ClockMeasurement, ClockSample};
-pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Reason, Severity, WorkerState};
+pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Severity, WorkerState};
 pub use error::{ErrorBody, error_reason};
 pub use event::{WorkerEvent, WorkerEventKind};
 pub use fleet::{DeviceReadings, DeviceView, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WorkerView};
@@ -25,6 +26,7 @@ pub use join::{
     HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterRequest, RegisterResponse, StatusReport,
 };
 pub use page::{Page, Pagination, WatchEvent, WatchEventType};
+pub use reason::Reason;
 pub use server_url::{ServerUrl, ServerUrlError};
 pub use status::{
     CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DeviceType, FileSystem, GpuDevice, GpuDeviceItem,

@@ -6,6 +6,7 @@ mod commands;
 mod fields;
 mod form;
 
+use crate::ask::page_data;
 use crate::frame::PageTitle;
 use crate::i18n::use_text;
 use crate::paths;
@@ -17,10 +18,11 @@ use fields::{PackagingTabs, TextField, Tiles};
 use form::{Defaults, Field, JoinForm, Network, Plan};
 use leptos::html;
 use leptos::prelude::*;
+use leptos::server_fn::codec::Json;
 use leptos_router::hooks::use_query_map;
 
 /// What the page knows without being told.
-#[server(endpoint = "join_defaults")]
+#[server(input = Json, endpoint = "join_defaults")]
 async fn join_defaults() -> Result<Defaults, UiError> {
     let authorised = crate::session::authorised().await?;
     let join = authorised.backend.join_info(&authorised.request).await;
@@ -43,7 +45,7 @@ struct JoinPage {
 #[component]
 pub fn AddWorkerPage() -> impl IntoView {
     let text = use_text();
-    let defaults = Resource::new_blocking(|| (), |()| join_defaults());
+    let defaults = page_data(|| JoinDefaults {});
     view! {
         <PageTitle name=text.of(|m| m.add_worker.title)/>
         <header class="join-head">

@@ -2,16 +2,18 @@
 
 mod answer;
 
+use crate::ask::page_data;
 use crate::browser;
 use crate::frame::{LanguageSwitch, ThemeMenu};
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
+use crate::post::{FormAction, PostForm};
 use crate::reactive::effect;
 use crate::session::UiError;
 use answer::{LoginAnswer, LoginProblem};
-use leptos::form::ActionForm;
 use leptos::html;
 use leptos::prelude::*;
+use leptos::server_fn::codec::Json;
 use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 
@@ -49,7 +51,7 @@ async fn log_in(username: String, password: String, next: String) -> Result<Logi
 }
 
 /// Whether the browser has sent a session; then it is on its way to `next`.
-#[server(endpoint = "session_arrived")]
+#[server(input = Json, endpoint = "session_arrived")]
 async fn session_arrived(next: String) -> Result<bool, UiError> {
     let (backend, request) = crate::session::server_context()?;
     let arrived = backend.session(&request).await.is_some();
@@ -93,12 +95,12 @@ fn LoginForm() -> impl IntoView {
     let text = use_text();
     let query = use_query_map();
     let next = move || query.read().get("next").unwrap_or_default();
-    let action = ServerAction::<LogIn>::new();
+    let action = FormAction::new::<LogIn>();
     let password = NodeRef::<html::Input>::new();
-    let arrived = Resource::new_blocking(next, session_arrived);
+    let arrived = page_data(move || SessionArrived { next: next() });
 
     // Problems of a form sent without JavaScript stand in the query until the next attempt.
-    let problem = move || match action.value().get() {
+    let problem = move || match action.answer().get() {
         None => answer::problem_of_query(|name| query.read().get(name)),
         Some(Ok(LoginAnswer::LoggedIn { .. })) => None,
         Some(Ok(LoginAnswer::Refused(problem))) => Some(problem),
@@ -114,8 +116,8 @@ fn LoginForm() -> impl IntoView {
         })
     };
     let is_busy =
-        move || action.pending().get() || matches!(action.value().get(), Some(Ok(LoginAnswer::LoggedIn { .. })));
-    effect(move || match action.value().get() {
+        move || action.is_pending().get() || matches!(action.answer().get(), Some(Ok(LoginAnswer::LoggedIn { .. })));
+    effect(move || match action.answer().get() {
         // a page loaded afresh shows whether the cookie came along
         Some(Ok(LoginAnswer::LoggedIn { check })) => browser::open_page(&check),
         Some(_) => focus_and_select(password),
@@ -129,7 +131,7 @@ fn LoginForm() -> impl IntoView {
                 (was_right && !arrived).then(|| view! { <NoCookie/> }.into_any())
             })}
         </Suspense>
-        <ActionForm action attr:class="panel login-form">
+        <PostForm action class="panel login-form">
             <input type="hidden" name="next" value=next/>
             <div class="field">
                 <label for="username">{text.of(|m| m.login.username)}</label>
@@ -164,7 +166,7 @@ fn LoginForm() -> impl IntoView {
             <button class="button primary" disabled=is_busy>
                 {move || if is_busy() { text.get().login.checking } else { text.get().login.submit }}
             </button>
-        </ActionForm>
+        </PostForm>
     }
     .into_any()
 }

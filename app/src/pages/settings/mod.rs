@@ -3,6 +3,7 @@
 mod password;
 mod password_answer;
 
+use crate::ask::page_data;
 use crate::copy::CopyButton;
 use crate::frame::PageTitle;
 use crate::i18n::{Language, use_text};
@@ -13,6 +14,7 @@ use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_langu
 use crate::session::UiError;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
+use leptos::server_fn::codec::Json;
 use password::PasswordForm;
 pub use password::PasswordPage;
 
@@ -22,7 +24,7 @@ const CONTAINER_TOKEN_FILE: &str = "/var/lib/gpustack/token";
 const TOKEN_COMMAND: &str = "docker exec -it gpustack cat /var/lib/gpustack/token";
 
 /// The join token, and what this server is.
-#[server(endpoint = "server_info")]
+#[server(input = Json, endpoint = "server_info")]
 async fn server_info() -> Result<JoinInfo, UiError> {
     let authorised = crate::session::authorised().await?;
     Ok(authorised.backend.join_info(&authorised.request).await)
@@ -32,7 +34,7 @@ async fn server_info() -> Result<JoinInfo, UiError> {
 #[component]
 pub fn SettingsPage() -> impl IntoView {
     let text = use_text();
-    let info = Resource::new_blocking(|| (), |()| server_info());
+    let info = page_data(|| ServerInfo {});
     view! {
         <PageTitle name=text.of(|m| m.settings.title)/>
         <div class="settings">

@@ -1,15 +1,16 @@
 //! The change of one's own password.
 
 use super::password_answer::{self, PasswordAnswer};
+use crate::ask::page_data;
 use crate::browser;
 use crate::frame::PageTitle;
 use crate::i18n::settings::SettingsMessages;
 use crate::i18n::use_text;
 use crate::model::{PASSWORD_MIN_CHARACTERS, PasswordOutcome, Session};
 use crate::paths;
+use crate::post::{FormAction, PostForm};
 use crate::reactive::effect;
-use crate::session::{UiError, current_session};
-use leptos::form::ActionForm;
+use crate::session::{CurrentSession, UiError};
 use leptos::html;
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
@@ -51,14 +52,14 @@ pub fn PasswordPage() -> impl IntoView {
 pub fn PasswordForm() -> impl IntoView {
     let text = use_text();
     let query = use_query_map();
-    let action = ServerAction::<ChangePassword>::new();
-    let session = Resource::new_blocking(|| (), |()| current_session());
+    let action = FormAction::new::<ChangePassword>();
+    let session = page_data(|| CurrentSession {});
     let current = NodeRef::<html::Input>::new();
     let new = NodeRef::<html::Input>::new();
     let repeated = NodeRef::<html::Input>::new();
 
     // The answer to a form sent without JavaScript stands in the query until the next attempt.
-    let answer = move || match action.value().get() {
+    let answer = move || match action.answer().get() {
         None => password_answer::of_query(|name| query.read().get(name)).map(Ok),
         answer => answer,
     };
@@ -70,7 +71,7 @@ pub fn PasswordForm() -> impl IntoView {
             Err(error) => error.text(messages),
         })
     };
-    effect(move || match action.value().get() {
+    effect(move || match action.answer().get() {
         Some(Ok(answer)) if answer.is_changed() => {
             for input in [current, new, repeated] {
                 clear(input);
@@ -87,7 +88,7 @@ pub fn PasswordForm() -> impl IntoView {
         Some(Err(_)) | None => {}
     });
     view! {
-        <ActionForm action attr:class="password-form">
+        <PostForm action class="password-form">
             <Suspense>
                 {move || Suspend::new(async move { session.await.ok().map(|session| view! { <PasswordOwner session/> }.into_any()) })}
             </Suspense>
@@ -114,13 +115,13 @@ pub fn PasswordForm() -> impl IntoView {
                     <p class="note" class:error=move || !is_changed() class:success=is_changed>{answer}</p>
                 }.into_any())}
             </div>
-            <button class="button primary" disabled=move || action.pending().get()>
+            <button class="button primary" disabled=move || action.is_pending().get()>
                 {move || {
                     let settings = &text.get().settings;
-                    if action.pending().get() { settings.changing_password } else { settings.change_password }
+                    if action.is_pending().get() { settings.changing_password } else { settings.change_password }
                 }}
             </button>
-        </ActionForm>
+        </PostForm>
     }.into_any()
 }
 

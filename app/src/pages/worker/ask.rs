@@ -5,6 +5,7 @@ use crate::session::UiError;
 use api::{KernelInfo, WorkerStatus};
 use api::{WorkerEvent, WorkerId, WorkerView};
 use leptos::prelude::*;
+use leptos::server_fn::codec::Json;
 use serde::{Deserialize, Serialize};
 
 /// Everything about one worker at one moment.
@@ -95,7 +96,7 @@ fn join(parts: &[&str]) -> String {
 }
 
 /// Everything about one worker.
-#[server(endpoint = "ask_worker")]
+#[server(input = Json, endpoint = "ask_worker")]
 pub async fn ask_worker(
     /// Which.
     id: WorkerId,

@@ -6,6 +6,7 @@ mod devices;
 mod events;
 mod facts;
 
+use crate::ask::{ask, page_data_if};
 use crate::copy::CopyButton;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
@@ -21,9 +22,8 @@ use crate::paths;
 use crate::reactive::{effect, memo};
 use crate::session::UiError;
 use crate::widgets::StateBadge;
-use crate::wire::page_data;
 use api::{WorkerId, WorkerState};
-use ask::{WorkerDetail, ask_worker};
+use ask::{AskWorker, WorkerDetail};
 use conditions::Conditions;
 use devices::Devices;
 use events::Events;
@@ -42,25 +42,17 @@ pub fn WorkerPage() -> impl IntoView {
     let fleet = use_fleet();
     let params = use_params_map();
     let id = memo(move || params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
-    let detail = page_data(
-        move || id.get(),
-        |id| async move {
-            match id {
-                Some(id) => ask_worker(id).await,
-                None => Err(UiError::NotFound),
-            }
-        },
-    );
+    let detail = page_data_if(move || id.get().map(|id| AskWorker { id }));
     view! {
         <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
             {move || Suspend::new(async move {
                 match detail.await {
-                    Ok(detail) => {
+                    Ok(Some(detail)) => {
                         fleet.show_worker(detail.worker.clone(), detail.server_time_ms);
                         let worker = fleet.worker(detail.worker.id).unwrap_or_else(|| ArcRwSignal::new(detail.worker.clone()));
                         view! { <Content worker detail/> }.into_any()
                     }
-                    Err(UiError::NotFound) => {
+                    Ok(None) | Err(UiError::NotFound) => {
                         answer_not_found();
                         view! { <Gone/> }.into_any()
                     }
@@ -123,10 +115,10 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
 
 /// Asks again for what the stream does not carry: now and then, and when a condition has changed.
 fn follow_detail<T: PartialEq + Send + Sync + 'static>(id: WorkerId, detail: RwSignal<WorkerDetail>, changes: Memo<T>) {
-    let ask = move || {
+    let ask_again = move || {
         leptos::task::spawn_local(async move {
             // What is shown stays when the server is not reached; the connection dot says so.
-            if let Ok(fresh) = ask_worker(id).await {
+            if let Ok(fresh) = ask(AskWorker { id }).await {
                 detail.try_set(fresh);
             }
         });
@@ -134,13 +126,13 @@ fn follow_detail<T: PartialEq + Send + Sync + 'static>(id: WorkerId, detail: RwS
     Effect::new(move |before: Option<()>| {
         changes.track();
         if before.is_some() {
-            ask();
+            ask_again();
         }
     });
     effect(move || {
         let asks_when_visible = move || {
             if document().visibility_state() == web_sys::VisibilityState::Visible {
-                ask();
+                ask_again();
             }
         };
         if let Ok(interval) = set_interval_with_handle(asks_when_visible, DETAIL_INTERVAL) {

@@ -7,7 +7,8 @@ mod rows;
 mod table;
 mod toolbar;
 
-use crate::fleet::ask::ask_part;
+use crate::ask::page_data_if;
+use crate::fleet::ask::AskPart;
 use crate::fleet::{Layout, ListQuery, use_fleet};
 use crate::frame::PageTitle;
 use crate::i18n::use_text;
@@ -17,7 +18,6 @@ use crate::paths;
 use crate::preferences::use_layout;
 use crate::reactive::{each, effect, memo};
 use crate::session::UiError;
-use crate::wire::page_data;
 pub use banner::Banner;
 use card::WorkerCard;
 pub use card::{DevicesLine, Heartbeat, Labels};
@@ -34,12 +34,7 @@ pub fn WorkersPage() -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
     let query = use_list_query();
-    let part = page_data(
-        || (),
-        move |()| async move {
-            if fleet.is_whole_untracked() { Ok(None) } else { ask_part(query.get_untracked()).await.map(Some) }
-        },
-    );
+    let part = page_data_if(move || (!fleet.is_whole_untracked()).then(|| AskPart { query: query.get_untracked() }));
     view! {
         <PageTitle name=text.of(|m| m.workers.title)/>
         <h1 class="visually-hidden">{text.of(|m| m.workers.title)}</h1>

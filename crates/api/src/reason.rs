@@ -1,0 +1,366 @@
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// Defines the reasons, and from the same words how they are read: each parameter by its name from a map. What serde
+/// derives for so many variants is ten times as much code, and the browser has to load it.
+macro_rules! reasons {
+    (
+        $(#[$about_all:meta])*
+        pub enum Reason {
+            $($(#[$about:meta])* $variant:ident { $($(#[$about_parameter:meta])* $parameter:ident: $kind:ty),* $(,)? }),* $(,)?
+        }
+    ) => {
+        $(#[$about_all])*
+        pub enum Reason {
+            $($(#[$about])* $variant { $($(#[$about_parameter])* $parameter: $kind),* }),*
+        }
+
+        /// Which reason, without its parameters.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Tag {
+            $($variant),*
+        }
+
+        impl Tag {
+            fn with(self, mut parameters: Parameters) -> Result<Reason, serde_json::Error> {
+                Ok(match self {
+                    $(Self::$variant => Reason::$variant { $($parameter: parameters.take(stringify!($parameter))?),* }),*
+                })
+            }
+        }
+
+        #[cfg(test)]
+        fn every_reason() -> Vec<Reason> {
+            vec![$(Reason::$variant { $($parameter: tests::Example::example()),* }),*]
+        }
+    };
+}
+
+reasons! {
+    /// Every cause a user can be shown, with its parameters. The UI turns each into a sentence in the user's language;
+    /// nothing here holds markup or a sentence.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[serde(tag = "reason", content = "params", rename_all = "snake_case")]
+    pub enum Reason {
+        /// Heartbeats arrive.
+        HeartbeatReceived {},
+        /// None for longer than the offline timeout.
+        HeartbeatLost {
+            /// The last one, in milliseconds since 1970 by the server's clock; absent when there never was one.
+            last_ms: Option<i64>,
+            /// `--worker-offline-timeout`, in seconds.
+            timeout_s: u64,
+        },
+        /// The worker said good-bye: somebody stopped it.
+        WorkerStopped {
+            /// When, in milliseconds since 1970 by the server's clock.
+            at_ms: i64,
+        },
+        /// None since the server started or woke; nobody is judged before the time given.
+        HeartbeatAwaited {
+            /// When judging begins, in milliseconds since 1970 by the server's clock.
+            until_ms: i64,
+        },
+
+        /// The direct probe was answered by this worker.
+        DirectAnswered {
+            /// The probed URL.
+            url: String,
+            /// Request to answer, in milliseconds.
+            round_trip_ms: f64,
+        },
+        /// No probe has been made yet.
+        DirectNotProbed {
+            /// The URL that will be probed.
+            url: String,
+        },
+        /// Nothing listens at that address.
+        DirectRefused {
+            /// The probed URL.
+            url: String,
+        },
+        /// No answer in time: a firewall drops packets, or the host is gone.
+        DirectTimedOut {
+            /// The probed URL.
+            url: String,
+            /// The probe's deadline, in seconds.
+            timeout_s: u64,
+        },
+        /// The host name has no address.
+        DirectNotResolved {
+            /// The probed URL.
+            url: String,
+            /// The name.
+            host: String,
+        },
+        /// The server's host has no route to that network.
+        DirectNoRoute {
+            /// The probed URL.
+            url: String,
+        },
+        /// The connection was made and closed without an answer, as a tunnel does whose far end is down.
+        DirectClosed {
+            /// The probed URL.
+            url: String,
+        },
+        /// Something else than a worker answered.
+        DirectWrongAnswer {
+            /// The probed URL.
+            url: String,
+            /// Its HTTP status, when it was HTTP.
+            status: Option<u16>,
+        },
+        /// Another worker answered: two tunnels end on one port.
+        DirectWrongWorker {
+            /// The probed URL.
+            url: String,
+            /// The name of the worker that answered, when the server knows it, else its id.
+            name: String,
+        },
+
+        /// The offset is within a second, give or take the error.
+        ClockInSync {
+            /// Worker minus server, in milliseconds.
+            offset_ms: i64,
+            /// Error bar, in milliseconds.
+            error_ms: i64,
+        },
+        /// The clocks differ.
+        ClockOffset {
+            /// Worker minus server, in milliseconds.
+            offset_ms: i64,
+            /// Error bar, in milliseconds.
+            error_ms: i64,
+        },
+        /// The clocks differ by about a whole number of half hours, as a wrong time zone makes them.
+        ClockOffsetZone {
+            /// Worker minus server, in milliseconds.
+            offset_ms: i64,
+            /// Error bar, in milliseconds.
+            error_ms: i64,
+            /// The nearest number of half hours, negative when the worker is behind.
+            half_hours: i32,
+        },
+        /// No exchange has measured it yet.
+        ClockNotMeasured {},
+
+        /// All devices work.
+        DevicesWorking {
+            /// How many there are.
+            count: u32,
+        },
+        /// The host has none; a worker without accelerators is a valid worker.
+        DevicesNone {},
+        /// The first detection has not finished yet.
+        DevicesAwaited {},
+        /// A vendor's tool does not answer; there are no new readings.
+        ToolTimedOut {
+            /// The tool.
+            tool: String,
+            /// Its deadline, in seconds.
+            timeout_s: u64,
+        },
+        /// A vendor's tool failed.
+        ToolFailed {
+            /// The tool.
+            tool: String,
+            /// Its exit status; absent when a signal ended it.
+            exit_code: Option<i32>,
+            /// The first lines that it printed.
+            output: String,
+        },
+        /// A vendor's tool is there but cannot be started.
+        ToolNotStarted {
+            /// The tool.
+            tool: String,
+            /// The operating system's error.
+            error: String,
+        },
+        /// Accelerator device nodes exist, but their tool is not to be found.
+        ToolMissing {
+            /// The tool.
+            tool: String,
+        },
+        /// A vendor's tool printed something that this version cannot read.
+        ToolOutputUnknown {
+            /// The tool.
+            tool: String,
+            /// The first lines that it printed.
+            output: String,
+        },
+        /// The driver's management library did not initialise.
+        DriverInitFailed {
+            /// The tool that reported it.
+            tool: String,
+            /// The vendor's error code, e.g. -8005.
+            code: i32,
+        },
+        /// A library of the driver is missing: its directory is not mounted.
+        DriverLibraryMissing {
+            /// The tool that needs it.
+            tool: String,
+            /// The library's file name.
+            library: String,
+        },
+        /// The devices are in use by another container and cannot be queried from here.
+        DeviceInUseElsewhere {
+            /// The tool that reported it.
+            tool: String,
+            /// The vendor's error code, e.g. -8020.
+            code: i32,
+        },
+        /// A device node is missing on this host or in this container.
+        DeviceNodeMissing {
+            /// Its path.
+            node: String,
+        },
+        /// A device node cannot be opened by the worker's user.
+        DeviceNodeUnreadable {
+            /// Its path.
+            node: String,
+        },
+        /// A device's health is not OK.
+        DeviceUnhealthy {
+            /// The device's index.
+            index: u32,
+            /// Its model.
+            name: String,
+            /// The vendor's word for its health.
+            health: String,
+        },
+        /// Devices that were there have gone.
+        DevicesMissing {
+            /// How many the worker has had.
+            expected: u32,
+            /// How many it sees now.
+            found: u32,
+        },
+
+        /// Another host that is alive uses the same identity: its data directory is a copy.
+        IdentityDuplicated {
+            /// The other host's name.
+            hostname: String,
+            /// The other host's address.
+            address: String,
+        },
+        /// Another host asks to join under this worker's name, while this worker is gone.
+        ReplacementAsked {
+            /// The other host's name.
+            hostname: String,
+            /// The other host's address.
+            address: String,
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct Tagged {
+    reason: Tag,
+    params: Parameters,
+}
+
+#[derive(Deserialize)]
+struct Parameters(Map<String, Value>);
+
+impl Parameters {
+    /// One that is absent reads like `null`.
+    fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, serde_json::Error> {
+        let value = self.0.remove(name).unwrap_or_default();
+        serde_json::from_value(value).map_err(|error| in_parameter(name, &error))
+    }
+}
+
+fn in_parameter(name: &str, error: &serde_json::Error) -> serde_json::Error {
+    de::Error::custom(format_args!("parameter `{name}`: {error}"))
+}
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        read(value).map_err(de::Error::custom)
+    }
+}
+
+/// Apart from the above, which is there once for every format that a reason is read from.
+fn read(value: Value) -> Result<Reason, serde_json::Error> {
+    let tagged: Tagged = serde_json::from_value(value)?;
+    tagged.reason.with(tagged.params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Makes up a parameter of any kind that a reason has.
+    pub trait Example {
+        fn example() -> Self;
+    }
+
+    macro_rules! examples {
+        ($($kind:ty: $example:expr),* $(,)?) => {
+            $(impl Example for $kind {
+                fn example() -> Self {
+                    $example
+                }
+            })*
+        };
+    }
+
+    examples! {
+        f64: 0.75,
+        i32: -8005,
+        i64: -187_000,
+        u32: 8,
+        u64: 60,
+        String: "words \"quoted\" 与汉字".to_owned(),
+        Option<i32>: Some(-1),
+        Option<i64>: Some(1_700_000_000_000),
+        Option<u16>: Some(502),
+    }
+
+    #[test]
+    fn every_reason_is_read_as_it_was_written() {
+        for reason in every_reason() {
+            let written = serde_json::to_string(&reason).unwrap();
+            let read: Reason = serde_json::from_str(&written).unwrap();
+            assert_eq!(read, reason, "{written}");
+        }
+    }
+
+    #[test]
+    fn the_written_form_of_every_reason_stays() {
+        insta::assert_json_snapshot!(every_reason());
+    }
+
+    #[test]
+    fn an_absent_parameter_is_none_where_it_may_be() {
+        let read: Reason =
+            serde_json::from_value(json!({"reason": "heartbeat_lost", "params": {"timeout_s": 60}})).unwrap();
+        assert_eq!(read, Reason::HeartbeatLost { last_ms: None, timeout_s: 60 });
+    }
+
+    #[test]
+    fn a_parameter_of_a_later_version_is_passed_over() {
+        let read: Reason = serde_json::from_value(json!({"reason": "devices_none", "params": {"since": 1}})).unwrap();
+        assert_eq!(read, Reason::DevicesNone {});
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let table = [
+            (json!({"reason": "heartbeat_lost", "params": {}}), "parameter `timeout_s`"),
+            (json!({"reason": "tool_missing", "params": {"tool": 1}}), "parameter `tool`"),
+            (json!({"reason": "no_such_reason", "params": {}}), "no_such_reason"),
+            (json!({"reason": "tool_missing"}), "params"),
+            (json!({"params": {}}), "reason"),
+        ];
+        for (written, named) in table {
+            let error = serde_json::from_value::<Reason>(written.clone()).err().map(|error| error.to_string());
+            assert!(error.as_ref().is_some_and(|error| error.contains(named)), "{written}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Takes functions out of the browser part that the linker has to keep although nothing ever calls them.
+//!
+//! Leptos reaches the parts of a view through tables of function pointers, and whatever stands in such a table stays in
+//! the program. Some of the pointers belong to features that this UI does not use. `docs/adr/0008-…` has the reasons,
+//! and how one knows that they are not called.
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::Path;
+use walrus::{FunctionBuilder, FunctionId, FunctionKind, Module, ModuleConfig};
+
+/// Parts of the names of functions, closures, futures and their destructors included, that are never called.
+const UNCALLED: [&str; 3] = [
+    // Taking over a page whose code arrives in parts: `leptos::mount::hydrate_lazy`, while this UI calls `hydrate_body`.
+    "hydrate_async",
+    // What only that uses to wait within a reactive view.
+    "new_with_async_value",
+    // Filling an HTML template: `tachys::view::template::ViewTemplate`, which no macro or component makes.
+    "hydrate_from_template",
+];
+
+/// Reads the compiled browser part, with functions that are never called emptied.
+pub fn read_without_uncalled(wasm: &Path, keep_names: bool) -> Result<Module> {
+    let bytes = fs::read(wasm).with_context(|| format!("cannot read {}", wasm.display()))?;
+    let mut module = ModuleConfig::new()
+        // The compiler's output is sound, and checking it takes longer than anything else here.
+        .strict_validate(false)
+        .generate_dwarf(false)
+        .generate_name_section(keep_names)
+        .generate_producers_section(false)
+        .parse(&bytes)
+        .with_context(|| format!("{} is no WebAssembly", wasm.display()))?;
+    empty_uncalled(&mut module, &UNCALLED).with_context(|| format!("{} is not as expected", wasm.display()))?;
+    Ok(module)
+}
+
+/// Replaces each function whose name has one of the parts by one that stops the program. What only they called is then
+/// called by nobody, and the bindings generator leaves it out.
+///
+/// Fails when a part names nothing: then the library has changed, and what is written about it no longer holds.
+fn empty_uncalled(module: &mut Module, name_parts: &[&str]) -> Result<()> {
+    for part in name_parts {
+        let uncalled = functions_named(module, part);
+        if uncalled.is_empty() {
+            bail!(
+                "no function has `{part}` in its name: see whether Leptos has renamed it, and correct xtask/src/uncalled.rs"
+            );
+        }
+        for function in uncalled {
+            empty(module, function);
+        }
+    }
+    Ok(())
+}
+
+fn functions_named(module: &Module, part: &str) -> Vec<FunctionId> {
+    let named = module.funcs.iter_local().filter(|(id, _)| {
+        let name = module.funcs.get(*id).name.as_deref();
+        name.is_some_and(|name| name.contains(part))
+    });
+    named.map(|(id, _)| id).collect()
+}
+
+fn empty(module: &mut Module, function: FunctionId) {
+    let kind = module.types.get(module.funcs.get(function).ty());
+    let (parameters, results) = (kind.params().to_vec(), kind.results().to_vec());
+    let mut stopping = FunctionBuilder::new(&mut module.types, &parameters, &results);
+    stopping.func_body().unreachable();
+    let arguments = parameters.iter().map(|kind| module.locals.add(*kind)).collect();
+    module.funcs.get_mut(function).kind = FunctionKind::Local(stopping.local_func(arguments));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use walrus::ir::{Instr, Value};
+    use walrus::{ConstExpr, ElementItems, ElementKind, RefType, ValType};
+
+    /// `start` is exported. It calls nobody, but a table holds `view::unused_way`, and that calls `only_from_there`.
+    fn module() -> Module {
+        let mut module = Module::default();
+        let start = add(&mut module, "start", |_| {});
+        let only_from_there = add(&mut module, "only_from_there", |_| {});
+        let unused_way = add(&mut module, "view::unused_way", |body| {
+            body.call(only_from_there).drop();
+        });
+        let table = module.tables.add_local(false, 1, None, RefType::FUNCREF);
+        let place = ConstExpr::Value(Value::I32(0));
+        let element = module
+            .elements
+            .add(ElementKind::Active { table, offset: place }, ElementItems::Functions(vec![unused_way]));
+        module.tables.get_mut(table).elem_segments.insert(element);
+        module.exports.add("start", start);
+        module.exports.add("table", table);
+        module
+    }
+
+    fn add(module: &mut Module, name: &str, body: impl FnOnce(&mut walrus::InstrSeqBuilder)) -> FunctionId {
+        let mut builder = FunctionBuilder::new(&mut module.types, &[ValType::I32], &[ValType::I32]);
+        builder.name(name.to_owned());
+        let argument = module.locals.add(ValType::I32);
+        let mut sequence = builder.func_body();
+        sequence.local_get(argument);
+        body(&mut sequence);
+        if name == "view::unused_way" {
+            sequence.local_get(argument);
+        }
+        builder.finish(vec![argument], &mut module.funcs)
+    }
+
+    fn names(module: &Module) -> Vec<&str> {
+        let mut names: Vec<&str> = module.funcs.iter().filter_map(|function| function.name.as_deref()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_function_that_is_never_called_leaves_with_what_only_it_calls() {
+        let mut module = module();
+        walrus::passes::gc::run(&mut module);
+        assert_eq!(names(&module), ["only_from_there", "start", "view::unused_way"]);
+
+        empty_uncalled(&mut module, &["unused_way"]).unwrap();
+        walrus::passes::gc::run(&mut module);
+
+        assert_eq!(names(&module), ["start", "view::unused_way"]);
+        let emptied = module.funcs.by_name("view::unused_way").unwrap();
+        let body = module.funcs.get(emptied).kind.unwrap_local();
+        let instructions: Vec<&Instr> = body.block(body.entry_block()).instrs.iter().map(|(instr, _)| instr).collect();
+        assert!(matches!(instructions[..], [Instr::Unreachable(_)]), "{instructions:?}");
+        assert!(Module::from_buffer(&module.emit_wasm()).is_ok(), "what is left is valid");
+    }
+
+    #[test]
+    fn a_name_that_nothing_has_is_an_error() {
+        let error = empty_uncalled(&mut module(), &["unused_way", "renamed_since"]).unwrap_err();
+        assert!(error.to_string().contains("renamed_since"), "{error}");
+    }
+}
