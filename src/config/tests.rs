@@ -297,3 +297,19 @@ fn a_file_that_cannot_be_read_is_named() {
         assert!(told.starts_with("cannot use the configuration file FILE"), "{file}: {told}");
     }
 }
+
+#[test]
+fn a_pinned_certificate_is_trusted_and_nothing_else() {
+    const PIN: &str = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    const HTTPS: (Key, &str) = (Key::ServerUrl, "https://h");
+    let flags = &[HTTPS, (Key::ServerFingerprint, PIN)];
+    let trust = worker_of(load(&Given { flags, ..Given::default() }).unwrap()).trust;
+    assert_eq!(trust, ServerTrust::Pinned(Fingerprint::parse(PIN).unwrap()));
+    let told = |flags| error(&Given { flags, ..Given::default() });
+    let short = told(&[HTTPS, (Key::ServerFingerprint, "sha256:9f86")]);
+    assert!(short.starts_with("--server-fingerprint is `sha256:9f86`; it must be sha256: and 64"), "{short}");
+    let plain = told(&[(Key::ServerUrl, "http://h"), (Key::ServerFingerprint, PIN)]);
+    assert!(plain.starts_with("--server-fingerprint needs a server that speaks TLS, and http://h"), "{plain}");
+    let both = told(&[HTTPS, (Key::ServerFingerprint, PIN), (Key::CaFile, "/ca.pem")]);
+    assert!(both.contains("together with --ca-file"), "{both}");
+}

@@ -122,6 +122,11 @@ impl Server {
         Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
     }
 
+    /// How it speaks TLS; None when it does not.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
     /// Who may log in and how; for the lines that a server prints when it starts.
     pub fn auth(&self) -> &Auth {
         &self.state.auth
@@ -130,7 +135,7 @@ impl Server {
     /// Answers until `shutdown`, then puts everything away.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let port = listener.local_addr().map_or(0, |address| address.port());
-        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port));
+        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port, self.tls.clone()));
         listen::serve(listener, router, self.tls, shutdown).await;
         drop(self.jobs);
         self.state.supervisor.ended().await;
