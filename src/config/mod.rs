@@ -199,6 +199,14 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
+    /// Two parts of one process cannot listen on one port.
+    #[error(
+        "--port and --worker-port are both {port}: the server and the worker on this host take a port each; choose another for one of them, or leave the worker out with --disable-worker"
+    )]
+    SamePort {
+        /// The port.
+        port: u16,
+    },
     /// One of the pair is missing.
     #[error("{given} needs {missing} beside it: TLS takes a certificate and its private key")]
     HalfTls {
@@ -255,6 +263,10 @@ fn role(sources: &Sources<'_>, data_dir: &Path, notes: &mut Vec<String>) -> Resu
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
     };
+    let port = server.port;
+    if port != 0 && port == embedded.identity.port {
+        return Err(ConfigError::SamePort { port });
+    }
     Ok(Role::ServerAndWorker(server, embedded))
 }
 
