@@ -158,6 +158,15 @@ async fn too_many_tries_are_refused_with_a_time_to_wait() {
 }
 
 #[tokio::test]
+async fn the_join_token_in_place_of_an_api_key_is_named() {
+    let fixture = with_password().await;
+    let answer = fixture.get("/admin", &[("authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let told = answer.body["message"].as_str().unwrap();
+    assert!(told.contains("join token") && told.contains("API key"), "{told}");
+}
+
+#[tokio::test]
 async fn a_generated_password_must_be_changed_before_anything_else() {
     let fixture = open(tempfile::tempdir().unwrap(), None).await;
     let initial = fixture.initial_password().unwrap();
