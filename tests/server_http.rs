@@ -9,8 +9,10 @@
 mod common;
 
 use common::{TestServer, TestWorker, answered, take_block};
+use flate2::write::GzDecoder;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Duration;
 
 #[tokio::test]
@@ -124,6 +126,28 @@ async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
 
     answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
     events.find(|update| update["removed"] == json!([id])).await;
+}
+
+#[tokio::test]
+async fn events_are_compressed_for_browsers_that_take_it() {
+    let server = TestServer::start().await;
+    let call = server.as_admin(Method::GET, "/v1/events").header("accept-encoding", "gzip, deflate");
+    let mut answer = call.send().await.unwrap();
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    assert_eq!(answer.headers()["vary"], "accept-encoding");
+    let mut decoder = GzDecoder::new(Vec::new());
+    while !decoder.get_ref().ends_with(b"\n\n") {
+        decoder.write_all(&answer.chunk().await.unwrap().unwrap()).unwrap();
+        decoder.flush().unwrap();
+    }
+    assert!(decoder.get_ref().starts_with(b"event: hello\ndata: {"));
+    // what was compressed is complete at the end, too
+    let stopping = tokio::spawn(server.stop());
+    while let Some(chunk) = answer.chunk().await.unwrap() {
+        decoder.write_all(&chunk).unwrap();
+    }
+    decoder.finish().unwrap();
+    stopping.await.unwrap();
 }
 
 #[tokio::test]
