@@ -1,4 +1,5 @@
 use crate::Reason;
+use crate::tagged::{Parameters, Unreadable};
 use serde::{Deserialize, Serialize};
 
 /// What a worker's conditions amount to. Derived when read, never stored.
@@ -64,6 +65,7 @@ pub enum Severity {
 /// One checked fact about a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(try_from = "Written")]
 pub struct Condition {
     /// Which fact.
     #[serde(rename = "type")]
@@ -78,6 +80,27 @@ pub struct Condition {
     /// Since when, in milliseconds since 1970 by the server's clock; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<i64>,
+}
+
+/// A condition with the fields of its reason among its own: read so, it takes half of the code.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "type")]
+    kind: ConditionKind,
+    status: ConditionStatus,
+    severity: Severity,
+    reason: String,
+    params: Parameters,
+    since_ms: Option<i64>,
+}
+
+impl TryFrom<Written> for Condition {
+    type Error = Unreadable;
+
+    fn try_from(written: Written) -> Result<Self, Unreadable> {
+        let Written { kind, status, severity, reason, mut params, since_ms } = written;
+        Ok(Self { kind, status, severity, reason: Reason::read(&reason, &mut params)?, since_ms })
+    }
 }
 
 /// Something a detector found wrong. It never keeps the devices that were found from being reported.
