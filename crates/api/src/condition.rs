@@ -116,3 +116,35 @@ pub struct Problem {
     #[serde(default)]
     pub age_s: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_condition_carries_its_reason_among_its_own_fields_and_is_read_so() {
+        let condition = Condition {
+            kind: ConditionKind::Heartbeat,
+            status: ConditionStatus::False,
+            severity: Severity::Error,
+            reason: Reason::HeartbeatLost { last_ms: None, timeout_s: 60 },
+            since_ms: Some(5),
+        };
+        let written = json!({
+            "type": "heartbeat", "status": "false", "severity": "error",
+            "reason": "heartbeat_lost", "params": {"last_ms": null, "timeout_s": 60}, "since_ms": 5,
+        });
+        assert_eq!(serde_json::to_value(&condition).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Condition>(written).unwrap(), condition);
+    }
+
+    #[test]
+    fn a_condition_says_which_parameter_of_its_reason_is_wrong() {
+        let written = json!({
+            "type": "clock", "status": "unknown", "severity": "ok", "reason": "clock_offset", "params": {"offset_ms": 1},
+        });
+        let error = serde_json::from_value::<Condition>(written).unwrap_err().to_string();
+        assert!(error.contains("error_ms"), "{error}");
+    }
+}
