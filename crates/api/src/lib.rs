@@ -14,6 +14,7 @@ mod page;
 mod reason;
 mod server_url;
 mod status;
+mod tagged;
 mod worker;
 
 pub use clock::{ClockMeasurement, ClockSample};
