@@ -215,11 +215,12 @@ impl Feeder {
         self.tell(&Event::new("hello", &format!("{{\"sequence\":{sequence}}}"))).await?;
         loop {
             match updates.recv().await {
-                Ok(update) => match &update.event {
-                    Some(event) => self.tell(event).await?,
-                    // made before anybody listened; a fresh snapshot has it
-                    None => {}
-                },
+                Ok(update) => {
+                    // one without was made before anybody listened; a fresh snapshot has it
+                    if let Some(event) = &update.event {
+                        self.tell(event).await?;
+                    }
+                }
                 Err(broadcast::error::RecvError::Lagged(_)) => self.tell(&Event::new("resync", "{}")).await?,
                 Err(broadcast::error::RecvError::Closed) => return Err(Gone),
             }
