@@ -5,7 +5,7 @@
 // Views are types: a page nests deeper than the compiler's default allows.
 #![recursion_limit = "512"]
 
-// Documentation is made without looking into functions.
+// rustdoc takes no flags from there, and needs none.
 #[cfg(not(any(erase_components, doc, doctest)))]
 compile_error!(
     "the flag `--cfg erase_components` is missing: `.cargo/config.toml` sets it, but a RUSTFLAGS variable replaces what \
@@ -50,6 +50,10 @@ use leptos_meta::{MetaTags, provide_meta_context};
 use leptos_router::components::{ParentRoute, Redirect, Route, Router, Routes};
 use leptos_router::{SsrMode, path};
 
+/// Stands for the sources that this half of the UI was compiled from. HTML of one build and code of another do not fit
+/// together, and the code would fail on it in ways that do not tell why.
+const SOURCES: &str = env!("APP_SOURCES");
+
 /// Where the built browser files lie, as a folder below the site's root; the server provides it as a context.
 /// Without it the pages still work as plain HTML.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +66,12 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     let preferences = Preferences::current();
     view! {
         <!DOCTYPE html>
-        <html lang=preferences.language.tag() data-theme=preferences.theme.tag() data-layout=preferences.layout.map(Layout::tag)>
+        <html
+            lang=preferences.language.tag()
+            data-theme=preferences.theme.tag()
+            data-layout=preferences.layout.map(Layout::tag)
+            data-sources=SOURCES
+        >
             <head>
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
@@ -111,11 +120,15 @@ pub fn App() -> impl IntoView {
     }.into_any()
 }
 
-/// Takes the server's HTML over in the browser.
+/// Takes the server's HTML over in the browser. Leaves it as it is, which is usable, when it is of another build.
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub fn hydrate() {
     console_error_panic_hook::set_once();
+    if browser::html_attribute("data-sources").as_deref() != Some(SOURCES) {
+        leptos::logging::error!("the server and its browser files were built from different sources: build both anew");
+        return;
+    }
     leptos::mount::hydrate_body(App);
     browser::set_html_attribute("data-hydrated", "1");
 }

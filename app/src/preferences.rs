@@ -138,7 +138,7 @@ pub fn choose_theme(choice: ThemeChoice, theme: Theme) {
 }
 
 /// The form behind the language menu where there is no JavaScript; it leads back to the page it was sent from.
-#[server]
+#[server(endpoint = "set_language")]
 pub async fn set_language(
     /// [`Language::tag`].
     language: String,
@@ -150,7 +150,7 @@ pub async fn set_language(
 }
 
 /// The form behind the theme menu where there is no JavaScript; it leads back to the page it was sent from.
-#[server]
+#[server(endpoint = "set_theme")]
 pub async fn set_theme(
     /// [`Theme::tag`].
     theme: String,

@@ -153,13 +153,13 @@ pub fn send_cookie(set_cookie: &str) {
 }
 
 /// Who is logged in.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "current_session")]
 pub async fn current_session() -> Result<Session, UiError> {
     Ok(logged_in().await?.session)
 }
 
 /// Ends the session and leads to the login page.
-#[server]
+#[server(endpoint = "log_out")]
 pub async fn log_out() -> Result<(), UiError> {
     let (backend, request) = server_context()?;
     send_cookie(&backend.logout(&request).await);

@@ -50,6 +50,11 @@ impl Client {
         self.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"));
     }
 
+    /// As a browser on a page without TLS.
+    pub fn accept_gzip(&mut self) {
+        self.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate"));
+    }
+
     /// Sends this cookie with each request from now on.
     pub fn set_cookie(&mut self, cookie: HeaderValue) {
         self.headers.insert(COOKIE, cookie);

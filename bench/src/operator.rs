@@ -5,9 +5,11 @@ use crate::latency::Latencies;
 use crate::options::OperatorLogin;
 use anyhow::{Context, Result, ensure};
 use api::ServerUrl;
-use http::header::SET_COOKIE;
+use flate2::write::GzDecoder;
+use http::header::{CONTENT_ENCODING, SET_COOKIE};
 use http::{HeaderValue, Method};
 use http_body_util::BodyExt;
+use std::io::Write;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -78,9 +80,12 @@ impl Operator {
         snapshots.accept_compressed();
         watched.snapshot_bytes = snapshot(&mut snapshots).await?;
         let mut events = self.client()?;
+        events.accept_gzip();
         let response = events.send(Method::GET, EVENTS, "text/plain", Vec::new()).await?;
         ensure!(response.status().is_success(), "{EVENTS} was answered {}", response.status());
+        let is_compressed = response.headers().contains_key(CONTENT_ENCODING);
         let mut body = response.into_body();
+        let mut text = EventText::new(is_compressed);
         let mut line = Vec::new();
         loop {
             let frame = tokio::select! {
@@ -89,9 +94,9 @@ impl Operator {
             };
             let Some(data) = frame.data_ref() else { continue };
             watched.event_bytes += data.len() as u64;
-            for byte in data {
-                if *byte != b'\n' {
-                    line.push(*byte);
+            for byte in text.read(data)? {
+                if byte != b'\n' {
+                    line.push(byte);
                     continue;
                 }
                 let name = line.strip_prefix(b"event:").map(<[u8]>::trim_ascii);
@@ -112,6 +117,29 @@ impl Operator {
             Proof::ApiKey(key) => client.set_bearer(key)?,
         }
         Ok(client)
+    }
+}
+
+/// The text of a stream that may be compressed.
+enum EventText {
+    Plain,
+    Compressed(Box<GzDecoder<Vec<u8>>>),
+}
+
+impl EventText {
+    fn new(is_compressed: bool) -> Self {
+        if is_compressed { Self::Compressed(Box::new(GzDecoder::new(Vec::new()))) } else { Self::Plain }
+    }
+
+    fn read(&mut self, data: &[u8]) -> Result<Vec<u8>> {
+        match self {
+            Self::Plain => Ok(data.to_vec()),
+            Self::Compressed(decoder) => {
+                decoder.write_all(data)?;
+                decoder.flush()?;
+                Ok(std::mem::take(decoder.get_mut()))
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ test('a tool that hangs is told, its last readings are marked as old, and the wo
   await expect(card(page, 'npu-host')).toContainText('8 × 910B3', { timeout: 45_000 });
 
   await worker.setNpuSmi('hang');
-  await expect(card(page, 'npu-host')).toContainText(/readings .+ old/, { timeout: 90_000 });
+  await expect(card(page, 'npu-host')).toContainText(/\d+ s old/, { timeout: 90_000 });
   await expectState(card(page, 'npu-host'), 'ready');
   const heardAt = (await api.worker('npu-host'))?.heartbeat_time;
   await until('the heartbeat goes on', async () => {
@@ -22,7 +22,7 @@ test('a tool that hangs is told, its last readings are marked as old, and the wo
   });
 
   await worker.setNpuSmi('normal');
-  await expect(card(page, 'npu-host')).not.toContainText(/readings .+ old/, { timeout: 90_000 });
+  await expect(card(page, 'npu-host')).not.toContainText(/\d+ s old/, { timeout: 90_000 });
   await worker.program.stop();
 });
 

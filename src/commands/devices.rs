@@ -67,7 +67,7 @@ fn table(inventory: &Inventory, os: &str) -> String {
     rows.extend(inventory.devices.iter().map(row));
     let mut text = String::new();
     if inventory.devices.is_empty() {
-        text.push_str("No accelerators were found.\n");
+        text.push_str(nothing(inventory));
     } else {
         for row in &rows {
             text.push_str(aligned(row, &rows).trim_end());
@@ -78,6 +78,15 @@ fn table(inventory: &Inventory, os: &str) -> String {
         text.push_str(&paragraph(problem, os));
     }
     text
+}
+
+/// A host without accelerators is told from one whose accelerators cannot be read.
+fn nothing(inventory: &Inventory) -> &'static str {
+    if inventory.problems.is_empty() {
+        "No accelerators were found.\n"
+    } else {
+        "No accelerators could be read. What stands in the way:\n"
+    }
 }
 
 /// A reading that is not there is a dash, never a zero.

@@ -37,13 +37,15 @@ pub enum Key {
     WorkerName,
     /// Authorities that the server's certificate may come from.
     CaFile,
+    /// The certificate that the server shows.
+    ServerFingerprint,
     /// Kept free for the system.
     SystemReserved,
 }
 
 impl Key {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Debug,
         Self::DataDir,
         Self::Token,
@@ -61,6 +63,7 @@ impl Key {
         Self::WorkerPort,
         Self::WorkerName,
         Self::CaFile,
+        Self::ServerFingerprint,
         Self::SystemReserved,
     ];
 
@@ -84,6 +87,7 @@ impl Key {
             Self::WorkerPort => "worker_port",
             Self::WorkerName => "worker_name",
             Self::CaFile => "ca_file",
+            Self::ServerFingerprint => "server_fingerprint",
             Self::SystemReserved => "system_reserved",
         }
     }

@@ -6,6 +6,7 @@ use crate::server::registry::assess::{self, Assessment, Liveness};
 use crate::server::registry::facts::Facts;
 use crate::server::registry::time::{Gap, Moment, TICK};
 use crate::server::registry::{Announced, Registry, Worker, view};
+use crate::server::sse::Event;
 use crate::server::supervisor::Job;
 use api::{Condition, ConditionKind, ConditionStatus, FleetUpdate, Reason, WorkerEventKind, WorkerState};
 use std::convert::Infallible;
@@ -17,6 +18,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Updates that a slow reader may be behind; beyond, it is told to read everything anew.
 const RING: usize = 16;
+/// So many looks that found nothing to tell, and browsers are told that, lest they and the proxies before them take the
+/// stream for dead.
+const QUIET_LOOKS: u32 = 15;
 
 /// The channel of updates. Cloning it clones a handle.
 #[derive(Clone, Debug)]
@@ -29,7 +33,7 @@ pub struct Announcer {
 #[derive(Debug)]
 pub struct Announcement {
     /// A [`FleetUpdate`], shared by all browsers; None when nobody listened.
-    pub json: Option<Arc<str>>,
+    pub event: Option<Event>,
     /// Workers that changed in more than their heartbeat.
     pub touched: Vec<Arc<Worker>>,
     /// Deleted workers.
@@ -56,7 +60,7 @@ impl Announcer {
 
 /// Announces, for ever.
 pub async fn run(announcer: Announcer, registry: Registry, journal: Journal, job: Job) -> Infallible {
-    let mut round = Round { announcer, registry, journal, wall_offset_ms: None };
+    let mut round = Round { announcer, registry, journal, wall_offset_ms: None, quiet_looks: 0 };
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -71,6 +75,7 @@ struct Round {
     registry: Registry,
     journal: Journal,
     wall_offset_ms: Option<i64>,
+    quiet_looks: u32,
 }
 
 impl Round {
@@ -93,7 +98,9 @@ impl Round {
         let removed = self.registry.take_removed();
         update.removed = removed.iter().map(|worker| worker.id()).collect();
         let is_empty = touched.is_empty() && removed.is_empty() && update.heartbeats.is_empty();
-        if !is_empty {
+        self.quiet_looks = if is_empty { self.quiet_looks + 1 } else { 0 };
+        if !is_empty || self.quiet_looks == QUIET_LOOKS {
+            self.quiet_looks = 0;
             self.send(update, touched, removed, &moment, is_heard);
         }
     }
@@ -109,11 +116,12 @@ impl Round {
         let sequence = self.announcer.sequence() + 1;
         update.sequence = sequence;
         update.server_time_ms = moment.wall_ms(moment.now);
-        let json = if is_heard { serde_json::to_string(&update).ok().map(Arc::from) } else { None };
+        let json = if is_heard { serde_json::to_string(&update).ok() } else { None };
+        let event = json.map(|json| Event::new("update", &json));
         // who subscribes between these two lines gets a hello with this number and needs no such update
         self.announcer.sequence.store(sequence, Ordering::Release);
         // an error says that nobody listens
-        let _ = self.announcer.updates.send(Arc::new(Announcement { json, touched, removed }));
+        let _ = self.announcer.updates.send(Arc::new(Announcement { event, touched, removed }));
     }
 
     /// Puts what changed about a worker into the update; true when it is more than its heartbeat.
@@ -163,8 +171,7 @@ impl Round {
     fn note_changes(&self, facts: &Facts, before: &Announced, after: &Assessment, moment: &Moment) {
         for event in changes(before, after) {
             if let WorkerEventKind::StateChanged { from, to, reason } = &event {
-                let (worker, name) = (facts.row.id.0, &facts.row.name);
-                tracing::info!(worker, name, ?from, ?to, ?reason, "a worker's state changed");
+                log_change(facts, *from, *to, reason.as_ref());
             }
             self.journal.note(facts.row.id, moment.wall_ms(moment.now), event);
         }
@@ -182,6 +189,20 @@ impl Round {
             }
         }
     }
+}
+
+fn log_change(facts: &Facts, from: WorkerState, to: WorkerState, reason: Option<&Reason>) {
+    let (worker, name) = (facts.row.id.0, &facts.row.name);
+    let told = serde_json::to_value(reason).unwrap_or_default();
+    let code = told["reason"].as_str();
+    let params = told.get("params").map(ToString::to_string);
+    tracing::info!(worker, name, from = word(from), to = word(to), reason = code, params, "a worker's state changed");
+}
+
+/// As the API spells it.
+fn word(state: WorkerState) -> String {
+    let word = serde_json::to_value(state).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
 }
 
 /// A condition that is not about the state, and is wrong.
@@ -336,7 +357,14 @@ mod tests {
             };
             registry.insert(Facts::new(row, registry.clock().now()));
         }
-        Round { announcer: Announcer::default(), registry, journal: Journal::default(), wall_offset_ms: None }
+        let (announcer, journal) = (Announcer::default(), Journal::default());
+        Round { announcer, registry, journal, wall_offset_ms: None, quiet_looks: 0 }
+    }
+
+    async fn told(updates: &mut broadcast::Receiver<Arc<Announcement>>) -> FleetUpdate {
+        let announcement = updates.recv().await.unwrap();
+        let text = std::str::from_utf8(announcement.event.as_ref().unwrap().text()).unwrap();
+        serde_json::from_str(text.strip_prefix("event: update\ndata: ").unwrap()).unwrap()
     }
 
     impl Round {
@@ -395,13 +423,24 @@ mod tests {
         assert_eq!(round.announcer.sequence(), 1, "nothing changed");
         round.hear([1]);
         round.go_on(1).await;
-        let update = updates.recv().await.unwrap();
-        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        let update = told(&mut updates).await;
         assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (2, 1, 0));
         round.hear([1]);
         round.go_on(1).await;
-        let update = updates.recv().await.unwrap();
-        let update: FleetUpdate = serde_json::from_str(update.json.as_ref().unwrap()).unwrap();
+        let update = told(&mut updates).await;
         assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (3, 0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fleet_in_which_nothing_happens_is_told_of_now_and_then() {
+        let mut round = round_of(0);
+        let mut updates = round.announcer.subscribe();
+        round.go_on(QUIET_LOOKS * 2).await;
+        for sequence in [1, 2] {
+            let update = told(&mut updates).await;
+            let expected = FleetUpdate { sequence, server_time_ms: update.server_time_ms, ..FleetUpdate::default() };
+            assert_eq!(update, expected);
+        }
+        assert!(updates.is_empty());
     }
 }

@@ -75,7 +75,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<
 }
 
 /// Whether `Accept-Encoding` names the encoding, and not with a weight of 0 (RFC 9110, section 12.5.3).
-fn accepts(accepted: &str, encoding: &str) -> bool {
+pub(super) fn accepts(accepted: &str, encoding: &str) -> bool {
     accepted.split(',').any(|choice| {
         let mut parts = choice.split(';').map(str::trim);
         let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));

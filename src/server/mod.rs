@@ -8,11 +8,13 @@ pub mod error;
 pub mod flush;
 pub mod journal;
 pub mod listen;
+pub mod load;
 pub mod membership;
 mod pages;
 pub mod probe;
 pub mod registry;
 pub mod rest;
+pub mod sse;
 pub mod store;
 pub mod supervisor;
 
@@ -24,6 +26,7 @@ use axum::extract::FromRef;
 use flush::Flusher;
 use journal::Journal;
 use listen::{Tls, TlsError};
+use load::LoadHistory;
 use membership::Membership;
 use registry::Registry;
 use registry::assess::Policy;
@@ -49,6 +52,8 @@ pub struct ServerState {
     pub membership: Membership,
     /// Tells what changed.
     pub announcer: Announcer,
+    /// How busy the fleet was.
+    pub load: LoadHistory,
     /// What happened and is not in the database yet.
     pub journal: Journal,
     /// The database.
@@ -112,6 +117,7 @@ impl Server {
             registry,
             membership,
             announcer: Announcer::default(),
+            load: LoadHistory::default(),
             journal,
             store,
             supervisor: Supervisor::new(jobs_end.clone()),
@@ -119,6 +125,11 @@ impl Server {
         };
         state.start_jobs(&flusher, decider);
         Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
+    }
+
+    /// How it speaks TLS; None when it does not.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
     }
 
     /// Who may log in and how; for the lines that a server prints when it starts.
@@ -129,7 +140,7 @@ impl Server {
     /// Answers until `shutdown`, then puts everything away.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let port = listener.local_addr().map_or(0, |address| address.port());
-        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port));
+        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port, self.tls.clone()));
         listen::serve(listener, router, self.tls, shutdown).await;
         drop(self.jobs);
         self.state.supervisor.ended().await;
@@ -160,11 +171,15 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 
 impl ServerState {
     fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
-        let Self { registry, announcer, journal, supervisor, .. } = self.clone();
+        let Self { registry, announcer, load, journal, supervisor, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
             let registry = registry.clone();
             move |job| announcer::run(announcer.clone(), registry.clone(), journal.clone(), job)
+        });
+        supervisor.start("sample the load", {
+            let registry = registry.clone();
+            move |job| load::run(load.clone(), registry.clone(), job)
         });
         supervisor.start("probe workers", move |job| probe::run(registry.clone(), job));
         let flusher = flusher.clone();

@@ -44,6 +44,9 @@ impl ClockFilter {
         let Some(measured) = sample.measure() else {
             return;
         };
+        if self.exchanges.back().is_some_and(|last| contradict(last.measured, measured)) {
+            self.exchanges.clear();
+        }
         if self.exchanges.len() == KEPT {
             self.exchanges.pop_front();
         }
@@ -59,6 +62,13 @@ impl ClockFilter {
             .map(|exchange| exchange.measured)
             .min_by_key(|measured| measured.error_ms)
     }
+}
+
+/// Whether the two cannot both be true: then the server's clock was set in between, which this host's does not show.
+fn contradict(earlier: ClockMeasurement, later: ClockMeasurement) -> bool {
+    let apart_ms = i128::from(earlier.offset_ms) - i128::from(later.offset_ms);
+    let errors_ms = i128::from(earlier.error_ms) + i128::from(later.error_ms);
+    apart_ms.abs() > errors_ms + i128::try_from(JUMP.as_millis()).unwrap_or(i128::MAX)
 }
 
 /// Whether the wall clock moved otherwise than the monotonic one.
@@ -114,6 +124,19 @@ mod tests {
         push(&mut filter, start, 1, 187_000, 20);
         push(&mut filter, start, 11, 3, 300);
         assert_eq!(best(&filter, start, 12), Some((3, 151)));
+    }
+
+    #[test]
+    fn a_server_whose_clock_was_set_is_measured_anew_at_once() {
+        let (mut filter, start) = (ClockFilter::default(), Instant::now());
+        push(&mut filter, start, 1, 50, 20);
+        let took = Duration::from_millis(600);
+        // the worker's clock goes on steadily; the server's is eight hours ahead all of a sudden
+        let server_ms = 11_300 + 8 * 3_600_000;
+        let sample =
+            ClockSample { sent_ms: 11_050, received_ms: server_ms, returned_ms: server_ms, answered_ms: 11_650 };
+        filter.push(sample, start + Duration::from_millis(11_600), took);
+        assert_eq!(best(&filter, start, 12), Some((50 - 8 * 3_600_000, 301)));
     }
 
     #[test]

@@ -41,7 +41,16 @@ impl TestServer {
     }
 
     pub async fn start_in(data_dir: TempDir) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listen("127.0.0.1", data_dir).await
+    }
+
+    /// At this address of the host.
+    pub async fn start_at(host: &str) -> Self {
+        Self::listen(host, tempfile::tempdir().unwrap()).await
+    }
+
+    async fn listen(host: &str, data_dir: TempDir) -> Self {
+        let listener = TcpListener::bind((host, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let config = config(data_dir.path(), address.port());

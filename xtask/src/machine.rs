@@ -52,6 +52,9 @@ pub struct Need {
     programs: &'static [&'static str],
 }
 
+/// What Rust's tests start: hosts with networks of their own.
+pub const RUST_TEST_NEEDS: [Need; 1] = [Need { package: "iproute2", programs: &["ip"] }];
+
 /// What the browser tests start besides Node.js.
 pub const BROWSER_TEST_NEEDS: [Need; 2] = [
     Need { package: "chromium", programs: &["chromium", "chromium-browser", "google-chrome"] },
@@ -67,7 +70,7 @@ pub fn install_missing(needs: &[Need]) -> Result<()> {
     let list = missing.join(" ");
     let how = format!("install it by hand: `sudo apt-get install {list}`, or what your system calls it");
     let Some(apt_get) = apt_get_as_root() else {
-        bail!("missing for the browser tests: {list}; {how}");
+        bail!("missing for the tests: {list}; {how}");
     };
     eprintln!("installing {list}");
     if apt_install(apt_get, &missing).is_ok() {

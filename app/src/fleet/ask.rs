@@ -9,7 +9,7 @@ use leptos::server_fn::codec::Json;
 use crate::{fleet::Trouble, session};
 
 /// The part of the fleet that the list is rendered with.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "ask_part")]
 pub async fn ask_part(
     /// What the address asks for.
     query: ListQuery,
@@ -19,7 +19,7 @@ pub async fn ask_part(
 }
 
 /// How many workers errors concern: all that a hidden page needs to know.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "ask_troubled")]
 pub async fn ask_troubled() -> Result<usize, UiError> {
     let caller = session::authorised().await?;
     Ok(Trouble::of(caller.backend.fleet().await.workers.iter()).error_workers)

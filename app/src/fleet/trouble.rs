@@ -89,8 +89,10 @@ pub struct Trouble {
     pub warnings: Vec<TroubleLine>,
     /// Workers that errors concern.
     pub error_workers: usize,
-    /// Of those, workers that are not ready or unreachable.
-    pub lost_workers: usize,
+    /// Of those, workers that are not ready.
+    pub not_ready_workers: usize,
+    /// Of those, workers that are unreachable.
+    pub unreachable_workers: usize,
     /// Workers that only warnings concern.
     pub warning_workers: usize,
 }
@@ -104,8 +106,8 @@ impl Trouble {
             let own = lines_of(worker);
             if own.iter().any(|line| line.severity == Severity::Error) {
                 trouble.error_workers += 1;
-                trouble.lost_workers +=
-                    usize::from(matches!(worker.state, WorkerState::NotReady | WorkerState::Unreachable));
+                trouble.not_ready_workers += usize::from(worker.state == WorkerState::NotReady);
+                trouble.unreachable_workers += usize::from(worker.state == WorkerState::Unreachable);
             } else if !own.is_empty() {
                 trouble.warning_workers += 1;
             }
@@ -157,20 +159,27 @@ fn is_cause(state: WorkerState, condition: &Condition) -> bool {
     }
 }
 
+/// How much a cause matters to those who look after the fleet.
+pub fn severity(state: WorkerState, condition: &Condition) -> Severity {
+    match condition.reason {
+        // Somebody stopped it: it must not hide what nobody wanted.
+        Reason::WorkerStopped { .. } => Severity::Warning,
+        _ if kind_behind(state) == Some(condition.kind) => Severity::Error,
+        _ => condition.severity,
+    }
+}
+
 fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
-    let line = |condition: &Condition| {
-        let behind_state = kind_behind(worker.state) == Some(condition.kind);
-        TroubleLine {
-            state: worker.state,
-            severity: if behind_state { Severity::Error } else { condition.severity },
-            reason: condition.reason.clone(),
-            also: if condition.kind == ConditionKind::Heartbeat { probe(worker) } else { None },
-            repeats: 0,
-            since_ms: condition.since_ms,
-            os: worker.os.clone(),
-            workers: vec![NamedWorker { id: worker.id, name: worker.name.clone() }],
-            worker_count: 1,
-        }
+    let line = |condition: &Condition| TroubleLine {
+        state: worker.state,
+        severity: severity(worker.state, condition),
+        reason: condition.reason.clone(),
+        also: if condition.kind == ConditionKind::Heartbeat { probe(worker) } else { None },
+        repeats: 0,
+        since_ms: condition.since_ms,
+        os: worker.os.clone(),
+        workers: vec![NamedWorker { id: worker.id, name: worker.name.clone() }],
+        worker_count: 1,
     };
     let mut lines: Vec<TroubleLine> = Vec::new();
     for condition in causes(worker) {
@@ -310,7 +319,7 @@ mod tests {
         assert_eq!(trouble.errors.len(), 1);
         assert_eq!(trouble.errors[0].worker_count, 6);
         assert_eq!(trouble.errors[0].workers.len(), 6);
-        assert_eq!((trouble.error_workers, trouble.lost_workers), (6, 6));
+        assert_eq!((trouble.error_workers, trouble.not_ready_workers), (6, 6));
     }
 
     #[test]
@@ -384,7 +393,20 @@ mod tests {
             Reason::DirectNoRoute { url: "http://a:1".to_owned() },
         )];
         let trouble = of(&[worker]);
-        assert_eq!((trouble.errors.len(), trouble.lost_workers), (1, 1));
+        assert_eq!((trouble.errors.len(), trouble.unreachable_workers), (1, 1));
+    }
+
+    #[test]
+    fn a_worker_that_somebody_stopped_is_a_warning() {
+        let mut worker = lost(1);
+        worker.conditions = vec![condition(
+            ConditionKind::Heartbeat,
+            Severity::Error,
+            Reason::WorkerStopped { at_ms: 1_700_000_000_000 },
+        )];
+        let trouble = of(&[worker, lost(2)]);
+        assert_eq!((trouble.errors.len(), trouble.warnings.len()), (1, 1));
+        assert_eq!((trouble.not_ready_workers, trouble.warning_workers), (1, 1));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct WorkerMessages {
     pub no_labels: &'static str,
     /// Nobody has reported a condition yet.
     pub no_conditions: &'static str,
+    /// A condition of a worker that is not heard any more.
+    pub last_known: fn(&str) -> String,
     /// Nothing has changed yet.
     pub no_events: &'static str,
 
@@ -120,6 +122,7 @@ pub const EN: WorkerMessages = WorkerMessages {
     maintenance_remark: |remark| format!("In maintenance: {remark}"),
     no_labels: "No labels",
     no_conditions: "Nothing is known yet.",
+    last_known: |what| format!("Last known: {what}"),
     no_events: "Nothing has changed yet.",
     index: "Device",
     card: |card| format!("Card {card}"),
@@ -174,6 +177,7 @@ pub const ZH: WorkerMessages = WorkerMessages {
     maintenance_remark: |remark| format!("维护中：{remark}"),
     no_labels: "无标签",
     no_conditions: "暂无信息。",
+    last_known: |what| format!("最后已知：{what}"),
     no_events: "暂无变化。",
     index: "设备",
     card: |card| format!("卡 {card}"),

@@ -59,8 +59,8 @@ pub struct WorkersMessages {
     /// Shows all again.
     pub clear_filters: &'static str,
 
-    /// Banner: workers not ready or unreachable, further workers with errors.
-    pub banner_errors: fn(usize, usize) -> String,
+    /// Banner: workers not ready, workers unreachable, further workers with errors.
+    pub banner_errors: fn(usize, usize, usize) -> String,
     /// Banner: workers with warnings only.
     pub banner_warnings: fn(usize) -> String,
     /// Banner: this many workers.
@@ -90,6 +90,8 @@ pub struct WorkersMessages {
     pub no_devices: &'static str,
     /// The first detection has not finished.
     pub devices_awaited: &'static str,
+    /// The worker was lost before the first detection had finished.
+    pub devices_unknown: &'static str,
     /// The readings are this old.
     pub stale: fn(&str) -> String,
     /// The same beside the devices' names, where there is little room.
@@ -204,15 +206,22 @@ pub const EN: WorkersMessages = WorkersMessages {
     no_result_title: "Nothing matches",
     no_result_text: "No worker fits this search and filter.",
     clear_filters: "Clear search and filters",
-    banner_errors: |lost, other| match (lost, other) {
-        (0, 1) => "1 worker needs attention".to_owned(),
-        (0, other) => format!("{other} workers need attention"),
-        (1, 0) => "1 worker is not ready".to_owned(),
-        (lost, 0) => format!("{lost} workers are not ready"),
-        (1, 1) => "1 worker is not ready, 1 more needs attention".to_owned(),
-        (1, other) => format!("1 worker is not ready, {other} more need attention"),
-        (lost, 1) => format!("{lost} workers are not ready, 1 more needs attention"),
-        (lost, other) => format!("{lost} workers are not ready, {other} more need attention"),
+    banner_errors: |not_ready, unreachable, other| {
+        let parts = [
+            (not_ready, "is not ready", "are not ready"),
+            (unreachable, "is unreachable", "are unreachable"),
+            (other, "needs attention", "need attention"),
+        ];
+        let mut said = Vec::new();
+        for (count, one, more) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+            let verb = if count == 1 { one } else { more };
+            match (said.is_empty(), count) {
+                (true, 1) => said.push(format!("1 worker {verb}")),
+                (true, _) => said.push(format!("{count} workers {verb}")),
+                (false, _) => said.push(format!("{count} {verb}")),
+            }
+        }
+        said.join(", ")
     },
     banner_warnings: |workers| {
         if workers == 1 { "1 worker has warnings".to_owned() } else { format!("{workers} workers have warnings") }
@@ -230,6 +239,7 @@ pub const EN: WorkersMessages = WorkersMessages {
     no_reading: "no reading",
     no_devices: "No accelerators",
     devices_awaited: "Looking for devices…",
+    devices_unknown: "Devices not reported",
     stale: |age| format!("No new readings: these are {age} old."),
     stale_short: |age| format!("{age} old"),
     more_models: |models| if models == 1 { "and 1 more model".to_owned() } else { format!("and {models} more models") },
@@ -301,10 +311,10 @@ pub const ZH: WorkersMessages = WorkersMessages {
     no_result_title: "没有匹配的节点",
     no_result_text: "没有节点符合当前的搜索与筛选条件。",
     clear_filters: "清除搜索与筛选",
-    banner_errors: |lost, other| match (lost, other) {
-        (0, other) => format!("{other} 个节点需要处理"),
-        (lost, 0) => format!("{lost} 个节点未就绪"),
-        (lost, other) => format!("{lost} 个节点未就绪，另有 {other} 个需要处理"),
+    banner_errors: |not_ready, unreachable, other| {
+        let parts = [(not_ready, "未就绪"), (unreachable, "不可达"), (other, "需要处理")];
+        let said = parts.into_iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, what)| format!("{count} 个节点{what}")).collect::<Vec<_>>().join("，")
     },
     banner_warnings: |workers| format!("{workers} 个节点有警告"),
     worker_count: |workers| format!("{workers} 个节点"),
@@ -320,6 +330,7 @@ pub const ZH: WorkersMessages = WorkersMessages {
     no_reading: "无读数",
     no_devices: "无加速设备",
     devices_awaited: "正在识别设备…",
+    devices_unknown: "设备尚未上报",
     stale: |age| format!("没有新读数，以下为 {age}前的读数。"),
     stale_short: |age| format!("{age}前"),
     more_models: |models| format!("另有 {models} 种型号"),

@@ -92,7 +92,7 @@ fn exists(found: bool) -> Answer {
 }
 
 /// Replaces a worker's labels.
-#[server]
+#[server(endpoint = "set_labels")]
 pub async fn set_labels(
     /// The worker.
     id: WorkerId,
@@ -107,7 +107,7 @@ pub async fn set_labels(
 }
 
 /// Puts a worker into or out of maintenance.
-#[server]
+#[server(endpoint = "set_maintenance")]
 pub async fn set_maintenance(
     /// The worker.
     id: WorkerId,
@@ -123,7 +123,7 @@ pub async fn set_maintenance(
 }
 
 /// Deletes a worker whose name was typed, and leads to the list.
-#[server]
+#[server(endpoint = "delete_worker")]
 pub async fn delete_worker(
     /// The worker.
     id: WorkerId,
@@ -141,7 +141,7 @@ pub async fn delete_worker(
 }
 
 /// Lets the host that asks for it take a worker's place.
-#[server]
+#[server(endpoint = "allow_replacement")]
 pub async fn allow_replacement(
     /// The worker.
     id: WorkerId,

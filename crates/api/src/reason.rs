@@ -120,7 +120,7 @@ read_by_name! {
         DevicesNone {},
         /// The first detection has not finished yet.
         DevicesAwaited {},
-        /// A vendor's tool does not answer; the last readings are shown as stale.
+        /// A vendor's tool does not answer; there are no new readings.
         ToolTimedOut {
             /// The tool.
             tool: String,

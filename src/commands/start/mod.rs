@@ -30,7 +30,7 @@ pub fn run(args: StartArgs) -> Result<(), CommandError> {
         tracing::warn!("{warning}");
     }
     limits::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(limits::threads()).enable_all().build()?;
     let outcome = runtime.block_on(async {
         let stopping = stop::on_signal()?;
         match config.role {
@@ -72,7 +72,7 @@ async fn run_server(
         }
         None => None,
     };
-    output::print(&welcome::text(&config, server.auth()))?;
+    output::print(&welcome::text(&config, server.auth(), server.tls()))?;
     run_together((server, listener, server_stopping), worker, stopping).await
 }
 

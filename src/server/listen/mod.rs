@@ -1,6 +1,7 @@
 //! Connections of browsers, programs and workers: accepted, guarded by deadlines, and ended in an orderly way.
 
 mod tls;
+mod write_deadline;
 
 pub use tls::{Tls, TlsError};
 
@@ -18,14 +19,18 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
+use write_deadline::WriteDeadline;
 
 /// Handshake and first request together must arrive within so long.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Later requests' headers. It runs while a connection idles too, so it is longer than the pauses of a worker.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(75);
+/// What is to be sent may wait for so long until the other side takes some of it.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 const HTTP2_MAX_STREAMS: u32 = 256;
@@ -50,11 +55,18 @@ pub struct PeerAddress {
 /// Answers connections until `shutdown`, then lets requests in flight finish for a moment. Speaks HTTP/1 and HTTP/2,
 /// inside TLS if that is given.
 pub async fn serve(listener: TcpListener, router: Router, tls: Option<Tls>, shutdown: CancellationToken) {
-    serve_at_most(max_connections(), listener, router, tls, shutdown).await;
+    serve_within(Limits { connections: max_connections(), write: WRITE_TIMEOUT }, listener, router, tls, shutdown)
+        .await;
 }
 
-async fn serve_at_most(
-    capacity: usize,
+#[derive(Clone, Copy)]
+struct Limits {
+    connections: usize,
+    write: Duration,
+}
+
+async fn serve_within(
+    limits: Limits,
     listener: TcpListener,
     router: Router,
     tls: Option<Tls>,
@@ -64,12 +76,13 @@ async fn serve_at_most(
     let connections = Connections {
         router,
         tls,
+        write_limit: limits.write,
         http: http_builder(),
         draining: shutdown.clone(),
         cut: CancellationToken::new(),
         tracker: TaskTracker::new(),
     };
-    connections.accept_until(&listener, capacity, &shutdown).await;
+    connections.accept_until(&listener, limits.connections, &shutdown).await;
     drop(listener);
     connections.tracker.close();
     if timeout(DRAIN_TIMEOUT, connections.tracker.wait()).await.is_err() {
@@ -85,6 +98,7 @@ async fn serve_at_most(
 struct Connections {
     router: Router,
     tls: Option<Tls>,
+    write_limit: Duration,
     http: auto::Builder<TokioExecutor>,
     /// No new requests.
     draining: CancellationToken,
@@ -130,9 +144,10 @@ impl Connections {
         // a refusal costs some latency, nothing else
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
+            let stream = WriteDeadline::new(stream, self.write_limit);
             return self.serve_http(stream, PeerAddress { addr: peer, https: false }).await;
         };
-        match timeout(FIRST_REQUEST_TIMEOUT, handshake(tls, stream)).await {
+        match timeout(FIRST_REQUEST_TIMEOUT, handshake(tls, stream, self.write_limit)).await {
             Ok(Ok(Some(stream))) => self.serve_http(stream, PeerAddress { addr: peer, https: true }).await,
             Ok(Ok(None)) => {}
             Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
@@ -192,7 +207,11 @@ async fn accept(
 }
 
 /// None when the other side speaks plain HTTP, which is then told so.
-async fn handshake(tls: &Tls, mut stream: TcpStream) -> io::Result<Option<tokio_rustls::server::TlsStream<TcpStream>>> {
+async fn handshake(
+    tls: &Tls,
+    mut stream: TcpStream,
+    write_limit: Duration,
+) -> io::Result<Option<TlsStream<WriteDeadline>>> {
     let mut first = [0];
     let peeked = stream.peek(&mut first).await?;
     // a TLS record begins with a type below 32, an HTTP request with a letter
@@ -203,7 +222,7 @@ async fn handshake(tls: &Tls, mut stream: TcpStream) -> io::Result<Option<tokio_
         stream.shutdown().await?;
         return Ok(None);
     }
-    tls.acceptor().accept(stream).await.map(Some)
+    tls.acceptor().accept(WriteDeadline::new(stream, write_limit)).await.map(Some)
 }
 
 fn http_builder() -> auto::Builder<TokioExecutor> {

@@ -2,11 +2,15 @@ use super::*;
 use crate::config::TlsFiles;
 use axum::extract::Extension;
 use axum::routing::get;
+use futures_util::StreamExt;
 use rcgen::generate_simple_self_signed;
+use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt;
 use tokio::task::{JoinHandle, JoinSet};
+
+const LIMITS: Limits = Limits { connections: 10, write: WRITE_TIMEOUT };
 
 struct Running {
     address: SocketAddr,
@@ -15,14 +19,14 @@ struct Running {
 }
 
 async fn start(router: Router, tls: Option<Tls>) -> Running {
-    start_at_most(10, router, tls).await
+    start_within(LIMITS, router, tls).await
 }
 
-async fn start_at_most(capacity: usize, router: Router, tls: Option<Tls>) -> Running {
+async fn start_within(limits: Limits, router: Router, tls: Option<Tls>) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let task = tokio::spawn(serve_at_most(capacity, listener, router, tls, shutdown.clone()));
+    let task = tokio::spawn(serve_within(limits, listener, router, tls, shutdown.clone()));
     Running { address, shutdown, task }
 }
 
@@ -67,7 +71,7 @@ async fn no_more_connections_are_answered_at_once_than_the_cap_allows() {
             active.fetch_sub(1, Ordering::SeqCst);
         }
     };
-    let server = start_at_most(2, Router::new().route("/", get(handler)), None).await;
+    let server = start_within(Limits { connections: 2, ..LIMITS }, Router::new().route("/", get(handler)), None).await;
     let mut clients = JoinSet::new();
     for _ in 0..10 {
         clients.spawn(async move {
@@ -160,4 +164,56 @@ async fn a_request_in_flight_finishes_before_the_server_ends() {
     assert!(answer.ends_with("finished"), "{answer}");
     server.task.await.unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+/// Gives a body of so many bytes that then goes on without end, and tells when it is dropped.
+fn endless_router(bytes: usize) -> (Router, Arc<Notify>) {
+    struct Dropped(Arc<Notify>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let freed = Arc::new(Notify::new());
+    let handler = {
+        let freed = freed.clone();
+        move || async move {
+            const CHUNK: &[u8] = &[b'x'; 1024];
+            let guard = Dropped(freed);
+            let chunks =
+                futures_util::stream::iter(std::iter::repeat_n(Ok::<_, Infallible>(CHUNK), bytes / CHUNK.len()));
+            let body = chunks.chain(futures_util::stream::pending()).inspect(move |_| {
+                let _freed_with_the_body = &guard;
+            });
+            axum::body::Body::from_stream(body)
+        }
+    };
+    (Router::new().route("/", get(handler)), freed)
+}
+
+/// Asks and never reads; its buffer is small, so that the server soon feels it.
+async fn ask_and_read_nothing(address: SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut client = socket.connect(address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_takes_nothing_more_is_given_up_with_all_that_waits_for_it() {
+    let (router, freed) = endless_router(usize::MAX);
+    let server = start(router, None).await;
+    let _client = ask_and_read_nothing(server.address).await;
+    freed.notified().await;
+}
+
+/// What waits lies in the kernel, which keeps time by the real clock.
+#[tokio::test]
+async fn a_reader_for_whom_only_the_kernel_keeps_something_is_given_up_too() {
+    let (router, freed) = endless_router(64 * 1024);
+    let limits = Limits { write: Duration::from_millis(100), ..LIMITS };
+    let server = start_within(limits, router, None).await;
+    let _client = ask_and_read_nothing(server.address).await;
+    freed.notified().await;
 }

@@ -7,15 +7,16 @@
 use super::workers::ListQuery;
 use crate::server::ServerState;
 use crate::server::announcer::{Announcement, Announcer};
+use crate::server::assets::accepts;
 use crate::server::auth::AdminUser;
 use crate::server::registry::{Registry, Worker, view};
+use crate::server::sse::{Event, EventStream};
 use api::{WatchEvent, WatchEventType, WorkerId};
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use std::collections::HashSet;
@@ -30,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 /// GPUStack 0.7 workers give a silent stream up after 45 s.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Messages between a stream's task and its connection.
-const QUEUE: usize = 8;
+const QUEUE: usize = 2;
 /// A reader that takes nothing for so long is gone.
 const STALLED: Duration = Duration::from_mins(1);
 /// How often it is checked that a stream's session still holds.
@@ -78,21 +79,29 @@ impl Streams {
 
     /// Server-sent events for a browser.
     pub fn events(&self, state: ServerState, parts: Parts) -> Response {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+        let takes_gzip = accepted.is_some_and(|accepted| accepts(accepted, "gzip"));
+        let (sender, mut answer) = answer("text/event-stream");
+        let headers = answer.headers_mut();
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        if takes_gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         let updates = state.announcer.subscribe();
         let sequence = state.announcer.sequence();
         let stop = self.stop.clone();
         tokio::spawn(async move {
+            let mut feeder = Feeder { stream: EventStream::new(takes_gzip), sender: sender.clone() };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = session_ended(&state, parts) => {}
-                _ = feed(sender, updates, sequence) => {}
+                () = sender.closed() => return,
+                _ = feeder.feed(updates, sequence) => return,
             }
+            // an error says that the reader is gone, too
+            let _ = feeder.end().await;
         });
-        let events = ReceiverStream::new(receiver).map(|message: Message| Ok::<_, Infallible>(message.into()));
-        let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
-        response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        response
+        answer
     }
 }
 
@@ -113,12 +122,16 @@ fn keep_alive() -> tokio::time::Interval {
     keep_alive
 }
 
+/// Not server-sent events, but what GPUStack 0.7 calls it.
 fn watch_answer() -> (mpsc::Sender<Bytes>, Response) {
+    answer("text/event-stream; charset=utf-8")
+}
+
+fn answer(content_type: &'static str) -> (mpsc::Sender<Bytes>, Response) {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let body = Body::from_stream(ReceiverStream::new(receiver).map(Ok::<_, Infallible>));
     let headers = [
-        // not server-sent events, but what GPUStack 0.7 calls it
-        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (X_ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ];
@@ -183,44 +196,46 @@ impl Watch {
     }
 }
 
-/// What a browser is told.
-#[derive(Debug, PartialEq, Eq)]
-enum Message {
-    /// Updates with a higher number than this follow.
-    Hello { sequence: u64 },
-    /// A [`api::FleetUpdate`].
-    Update(Arc<str>),
-    /// Updates were lost.
-    Resync,
+/// Writes one browser's stream.
+struct Feeder {
+    stream: EventStream,
+    sender: mpsc::Sender<Bytes>,
 }
 
-impl From<Message> for Event {
-    fn from(message: Message) -> Self {
-        match message {
-            Message::Hello { sequence } => Self::default().event("hello").data(format!("{{\"sequence\":{sequence}}}")),
-            Message::Update(json) => Self::default().event("update").data(json),
-            Message::Resync => Self::default().event("resync").data("{}"),
+impl Feeder {
+    async fn feed(
+        &mut self,
+        mut updates: broadcast::Receiver<Arc<Announcement>>,
+        sequence: u64,
+    ) -> Result<Infallible, Gone> {
+        if let Some(head) = self.stream.begin() {
+            send(&self.sender, head).await?;
+        }
+        // updates with a higher number than this follow
+        self.tell(&Event::new("hello", &format!("{{\"sequence\":{sequence}}}"))).await?;
+        loop {
+            match updates.recv().await {
+                Ok(update) => {
+                    // one without was made before anybody listened; a fresh snapshot has it
+                    if let Some(event) = &update.event {
+                        self.tell(event).await?;
+                    }
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => self.tell(&Event::new("resync", "{}")).await?,
+                Err(broadcast::error::RecvError::Closed) => return Err(Gone),
+            }
         }
     }
-}
 
-async fn feed(
-    sender: mpsc::Sender<Message>,
-    mut updates: broadcast::Receiver<Arc<Announcement>>,
-    sequence: u64,
-) -> Result<Infallible, Gone> {
-    send(&sender, Message::Hello { sequence }).await?;
-    loop {
-        let message = match updates.recv().await {
-            Ok(update) => match &update.json {
-                Some(json) => Message::Update(Arc::clone(json)),
-                // made before anybody listened; a fresh snapshot has it
-                None => continue,
-            },
-            Err(broadcast::error::RecvError::Lagged(_)) => Message::Resync,
-            Err(broadcast::error::RecvError::Closed) => return Err(Gone),
-        };
-        send(&sender, message).await?;
+    async fn tell(&mut self, event: &Event) -> Result<(), Gone> {
+        send(&self.sender, self.stream.write(event)).await
+    }
+
+    async fn end(self) -> Result<(), Gone> {
+        match self.stream.end() {
+            Some(tail) => send(&self.sender, tail).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -240,8 +255,12 @@ async fn session_ended(state: &ServerState, mut parts: Parts) {
 mod tests {
     use super::*;
 
-    fn announcement(json: &str) -> Arc<Announcement> {
-        Arc::new(Announcement { json: Some(json.into()), touched: Vec::new(), removed: Vec::new() })
+    fn announcement(data: &str) -> Arc<Announcement> {
+        Arc::new(Announcement { event: Some(Event::new("update", data)), touched: Vec::new(), removed: Vec::new() })
+    }
+
+    fn feeder(sender: mpsc::Sender<Bytes>) -> Feeder {
+        Feeder { stream: EventStream::new(false), sender }
     }
 
     #[tokio::test]
@@ -251,13 +270,18 @@ mod tests {
             updates.send(announcement(number)).unwrap();
         }
         let (sender, mut messages) = mpsc::channel(QUEUE);
-        let feeding = tokio::spawn(feed(sender, reader, 7));
+        let feeding = tokio::spawn(async move { feeder(sender).feed(reader, 7).await });
         let mut told = Vec::new();
         for _ in 0..4 {
             told.push(messages.recv().await.unwrap());
         }
-        let update = |json: &str| Message::Update(json.into());
-        assert_eq!(told, [Message::Hello { sequence: 7 }, Message::Resync, update("2"), update("3")]);
+        let expected = [
+            "event: hello\ndata: {\"sequence\":7}\n\n",
+            "event: resync\ndata: {}\n\n",
+            "event: update\ndata: 2\n\n",
+            "event: update\ndata: 3\n\n",
+        ];
+        assert_eq!(told, expected);
         feeding.abort();
     }
 
@@ -268,7 +292,7 @@ mod tests {
             updates.send(announcement("{}")).unwrap();
         }
         let (sender, _messages) = mpsc::channel(QUEUE);
-        assert!(feed(sender, reader, 0).await.is_err());
+        assert!(feeder(sender).feed(reader, 0).await.is_err());
         assert_eq!(updates.receiver_count(), 0);
     }
 
@@ -277,7 +301,7 @@ mod tests {
         let (updates, reader) = broadcast::channel(QUEUE);
         let (sender, messages) = mpsc::channel(QUEUE);
         drop(messages);
-        assert!(feed(sender, reader, 0).await.is_err());
+        assert!(feeder(sender).feed(reader, 0).await.is_err());
         assert_eq!(updates.receiver_count(), 0);
     }
 }

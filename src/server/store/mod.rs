@@ -19,8 +19,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Readers wait for nobody in WAL mode; four are plenty for the few queries that are not answered from memory.
-const READERS: u32 = 4;
+/// Readers wait for nobody in WAL mode; two are plenty for the few queries that are not answered from memory.
+const READERS: u32 = 2;
+/// What each connection keeps of the file in memory, in KiB (the minus, see `SQLite`'s `cache_size`). The kernel keeps
+/// the file anyway, and what is read often is answered from memory.
+const CACHE_SIZE_KIB: &str = "-512";
 /// Longer than any batch of ours; a query that waits longer is answered 503 rather than piling up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -90,6 +93,7 @@ impl Store {
             // a joined worker must survive a power cut too; writes are batched, so the cost is small
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(ACQUIRE_TIMEOUT)
+            .pragma("cache_size", CACHE_SIZE_KIB)
             .foreign_keys(true);
         let open_failed = |source| OpenError::Open { path: path.to_owned(), source };
         upgrade::make_private(path).map_err(|error| open_failed(sqlx::Error::Io(error)))?;

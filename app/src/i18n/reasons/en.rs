@@ -117,7 +117,7 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DevicesNone {} => "The host has no accelerators. That is fine for a CPU worker.".to_owned(),
         Reason::DevicesAwaited {} => "The first look for devices has not finished yet.".to_owned(),
         Reason::ToolTimedOut { tool, timeout_s } => {
-            format!("{tool} did not answer within {timeout_s} s. The last readings are shown as stale.")
+            format!("{tool} did not answer within {timeout_s} s, so there are no new readings.")
         }
         Reason::ToolFailed { tool, exit_code: Some(code), output } => {
             format!("{tool} failed with exit status {code}{}", printed(output))

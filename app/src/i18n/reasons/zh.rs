@@ -107,7 +107,7 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DevicesNone {} => "该主机没有加速设备，作为 CPU 节点是正常的。".to_owned(),
         Reason::DevicesAwaited {} => "首次设备识别尚未完成。".to_owned(),
         Reason::ToolTimedOut { tool, timeout_s } => {
-            format!("{tool} 在 {timeout_s} 秒内没有响应，显示的是上次读数（已过期）。")
+            format!("{tool} 在 {timeout_s} 秒内没有响应，因此没有新读数。")
         }
         Reason::ToolFailed { tool, exit_code: Some(code), output } => {
             format!("{tool} 执行失败，退出码 {code}{}", printed(output))

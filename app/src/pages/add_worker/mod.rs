@@ -22,7 +22,7 @@ use leptos::server_fn::codec::Json;
 use leptos_router::hooks::use_query_map;
 
 /// What the page knows without being told.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "join_defaults")]
 async fn join_defaults() -> Result<Defaults, UiError> {
     let authorised = crate::session::authorised().await?;
     let join = authorised.backend.join_info(&authorised.request).await;

@@ -23,7 +23,7 @@ const FIRST_PASSWORD_FILE: &str = "/var/lib/gpustack/initial_admin_password";
 const RESET_COMMAND: &str = "gpustack reset-admin-password";
 
 /// Checks a password and, when it is right, sends the session's cookie.
-#[server]
+#[server(endpoint = "log_in")]
 async fn log_in(username: String, password: String, next: String) -> Result<LoginAnswer, UiError> {
     use crate::model::LoginOutcome;
     use crate::paths;
@@ -51,7 +51,7 @@ async fn log_in(username: String, password: String, next: String) -> Result<Logi
 }
 
 /// Whether the browser has sent a session; then it is on its way to `next`.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "session_arrived")]
 async fn session_arrived(next: String) -> Result<bool, UiError> {
     let (backend, request) = crate::session::server_context()?;
     let arrived = backend.session(&request).await.is_some();

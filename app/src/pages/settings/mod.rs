@@ -24,7 +24,7 @@ const CONTAINER_TOKEN_FILE: &str = "/var/lib/gpustack/token";
 const TOKEN_COMMAND: &str = "docker exec -it gpustack cat /var/lib/gpustack/token";
 
 /// The join token, and what this server is.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "server_info")]
 async fn server_info() -> Result<JoinInfo, UiError> {
     let authorised = crate::session::authorised().await?;
     Ok(authorised.backend.join_info(&authorised.request).await)

@@ -16,7 +16,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
 /// Changes the caller's password.
-#[server]
+#[server(endpoint = "change_password")]
 async fn change_password(current: String, new: String, repeated: String) -> Result<PasswordAnswer, UiError> {
     use crate::plain_form::{is_plain_form, lead_to};
 

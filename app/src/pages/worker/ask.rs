@@ -96,7 +96,7 @@ fn join(parts: &[&str]) -> String {
 }
 
 /// Everything about one worker.
-#[server(input = Json)]
+#[server(input = Json, endpoint = "ask_worker")]
 pub async fn ask_worker(
     /// Which.
     id: WorkerId,

@@ -7,7 +7,7 @@ use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
 use crate::order::sort;
 use crate::reactive::{When, each, memo};
 use crate::widgets::{NextStep, SeverityIcon, use_zone};
-use api::{Condition, ConditionKind, Reason, Severity};
+use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerState, WorkerView};
 use leptos::prelude::*;
 use std::mem::{Discriminant, discriminant};
 
@@ -58,6 +58,15 @@ fn keys(conditions: &[Condition]) -> Vec<ConditionKey> {
     keys
 }
 
+/// Whether it was so when the worker was last heard, and nobody knows how it is now.
+fn is_past(worker: &WorkerView, kind: ConditionKind) -> bool {
+    worker.state == WorkerState::NotReady && matches!(kind, ConditionKind::Clock | ConditionKind::Devices)
+}
+
+fn seen(condition: &Condition, is_past: bool) -> (Severity, ConditionStatus) {
+    if is_past { (Severity::Ok, ConditionStatus::Unknown) } else { (condition.severity, condition.status) }
+}
+
 #[component]
 fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
@@ -67,6 +76,10 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
             conditions.get(place).cloned()
         })
     });
+    let is_past = {
+        let worker = worker.clone();
+        memo(move || worker.with(|worker| is_past(worker, key.0)))
+    };
     let words = memo(move || {
         let condition = condition.get()?;
         let worker = worker.read();
@@ -76,7 +89,12 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
             })
             .flatten();
         let context = ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &worker.os, also };
-        Some(reason_text(&condition.reason, text.language(), &context))
+        let words = reason_text(&condition.reason, text.language(), &context);
+        if !is_past.get() {
+            return Some(words);
+        }
+        let what = (text.get().worker.last_known)(&words.what);
+        Some(ReasonText { what, next_step: String::new(), commands: Vec::new(), ..words })
     });
     let word = move |pick: fn(&ReasonText) -> String| move || words.read().as_ref().map(pick).unwrap_or_default();
     let since = move || {
@@ -94,7 +112,10 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
         Signal::derive(move || words.read().as_ref().map(|words| words.commands.clone()).unwrap_or_default());
     view! {
         <li class="condition">
-            {move || condition.get().map(|condition| view! { <SeverityIcon severity=condition.severity status=condition.status/> }.into_any())}
+            {move || {
+                let (severity, status) = seen(&condition.get()?, is_past.get());
+                Some(view! { <SeverityIcon severity status/> }.into_any())
+            }}
             <strong class="condition-kind">{move || text.get().condition_word(key.0)}</strong>
             <div class="condition-text">
                 <p>{word(|words| words.what.clone())}</p>

@@ -8,7 +8,7 @@ use crate::i18n::{Messages, use_text};
 use crate::pages::workers::DevicesLine;
 use crate::reactive::memo;
 use crate::widgets::Meter;
-use api::{DeviceHealth, DeviceView, WorkerView};
+use api::{DeviceHealth, DeviceView, WorkerState, WorkerView};
 use leptos::prelude::*;
 
 /// Stands for a figure that is not known.
@@ -144,8 +144,9 @@ fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoVi
         Some((text.get().worker.chip_on_card)(card, chip))
     };
     let health = move || {
-        let health = chip.read().as_ref()?.device.health?;
-        Some(view! { <span class=health_class(health)>{move || text.get().health_word(health)}</span> }.into_any())
+        let (health, is_past) = chip.read().as_ref().and_then(|chip| Some((chip.device.health?, chip.is_past)))?;
+        let class = health_class(if is_past { DeviceHealth::Unknown } else { health });
+        Some(view! { <span class=class>{move || text.get().health_word(health)}</span> }.into_any())
     };
     let network = move || {
         let index = index()?;
@@ -182,6 +183,8 @@ struct ChipFacts {
     memory: Option<String>,
     temperature: Option<String>,
     power: Option<String>,
+    /// The worker is not heard: what is shown was so when it last was.
+    is_past: bool,
 }
 
 impl ChipFacts {
@@ -195,6 +198,7 @@ impl ChipFacts {
             memory: device.memory_total_bytes.map(|total| format!("{used} / {} GiB", format::gib(total))),
             temperature: readings.temperature_c.map(|degrees| format!("{} °C", format::whole(degrees))),
             power: readings.power_w.map(|watts| format!("{} W", format::whole(watts))),
+            is_past: worker.state == WorkerState::NotReady,
             device,
         })
     }

@@ -25,8 +25,13 @@ pub fn Banner() -> impl IntoView {
     let trouble = fleet.trouble();
     let has_errors = memo(move || !trouble.read().errors.is_empty());
     let has_warnings = memo(move || !trouble.read().warnings.is_empty());
-    let counted = move || trouble.with(|trouble| (trouble.lost_workers, trouble.error_workers - trouble.lost_workers));
-    let say = move |(lost, other): (usize, usize)| (text.get().workers.banner_errors)(lost, other);
+    let counted = move || {
+        trouble.with(|trouble| {
+            let (not_ready, unreachable) = (trouble.not_ready_workers, trouble.unreachable_workers);
+            (not_ready, unreachable, trouble.error_workers - not_ready - unreachable)
+        })
+    };
+    let say = move |(not_ready, unreachable, other)| (text.get().workers.banner_errors)(not_ready, unreachable, other);
     let headline = move || say(counted());
     let warning_headline = move || {
         trouble.with(|trouble| match trouble.warning_workers {

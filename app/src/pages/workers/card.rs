@@ -13,7 +13,7 @@ use crate::manage::MenuButton;
 use crate::paths;
 use crate::reactive::memo;
 use crate::widgets::{DeviceBars, Metric, Moment, StateBadge, use_zone};
-use api::{Severity, WorkerView};
+use api::{Severity, WorkerState, WorkerView};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -50,7 +50,7 @@ pub fn WorkerCard(
             </div>
             <p class="card-place">
                 <span class="mono">{read(|worker| worker.ip.clone())}</span>
-                <span class="card-os" title=read(|worker| worker.os.clone())>{read(|worker| worker.os.clone())}</span>
+                <SystemOrLabels worker=worker.clone()/>
             </p>
             <CauseOrLabels worker=worker.clone()/>
             <p class="card-devices"><DevicesLine worker=worker.clone()/></p>
@@ -59,6 +59,23 @@ pub fn WorkerCard(
         </li>
     }
     .into_any()
+}
+
+/// The operating system; the labels when a cause of trouble has taken their line.
+#[component]
+fn SystemOrLabels(worker: WorkerCell) -> impl IntoView {
+    let system = {
+        let worker = worker.clone();
+        memo(move || {
+            let worker = worker.read();
+            let has_cause = trouble::causes(&worker).next().is_some();
+            (!has_cause || worker.labels.is_empty()).then(|| worker.os.clone())
+        })
+    };
+    move || match system.get() {
+        Some(system) => view! { <span class="card-os" title=system.clone()>{system.clone()}</span> }.into_any(),
+        None => view! { <Labels worker=worker.clone()/> }.into_any(),
+    }
 }
 
 /// The worst cause of trouble in a line; the labels when there is none.
@@ -71,7 +88,7 @@ fn CauseOrLabels(worker: WorkerCell) -> impl IntoView {
             let worker = worker.read();
             let causes: Vec<_> = trouble::causes(&worker).collect();
             let first = causes.first()?;
-            Some((first.severity, first.reason.clone(), worker.os.clone(), causes.len() - 1))
+            Some((trouble::severity(worker.state, first), first.reason.clone(), worker.os.clone(), causes.len() - 1))
         })
     };
     move || match cause.get() {
@@ -145,7 +162,11 @@ struct LineText {
 
 fn devices_line(worker: &WorkerView, messages: &Messages) -> LineText {
     let placeholder = |text: &str| LineText { text: text.to_owned(), is_placeholder: true, stale: None };
-    let Some(devices) = &worker.devices else { return placeholder(messages.workers.devices_awaited) };
+    let Some(devices) = &worker.devices else {
+        let is_expected = matches!(worker.state, WorkerState::Ready | WorkerState::Pending);
+        let words = &messages.workers;
+        return placeholder(if is_expected { words.devices_awaited } else { words.devices_unknown });
+    };
     let models = models(devices);
     let Some(first) = models.first() else { return placeholder(messages.workers.no_devices) };
     let mut text = model_text(first);
@@ -322,6 +343,8 @@ mod tests {
         assert_eq!(line(&some), "No accelerators");
         some.devices = None;
         assert_eq!(line(&some), "Looking for devices…");
+        some.state = WorkerState::NotReady;
+        assert_eq!(line(&some), "Devices not reported");
     }
 
     #[test]

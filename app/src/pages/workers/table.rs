@@ -15,7 +15,7 @@ use crate::manage::MenuButton;
 use crate::paths;
 use crate::reactive::{each_worker, memo};
 use crate::widgets::{DeviceBars, Meter, Metric, StateBadge, use_zone};
-use api::WorkerView;
+use api::{Severity, WorkerView};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -167,23 +167,24 @@ fn Row(worker: WorkerCell) -> impl IntoView {
     .into_any()
 }
 
-/// A sign that there is trouble, with the worst cause on hover.
+/// A sign that there is trouble, as grave as the worst cause, which is shown on hover.
 #[component]
 fn Cause(worker: WorkerCell) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
     let cause = memo(move || {
         let worker = worker.read();
-        let cause = trouble::causes(&worker).next().map(|condition| condition.reason.clone());
-        cause.filter(|_| worker.state == api::WorkerState::Ready).map(|reason| (reason, worker.os.clone()))
+        let worst = trouble::causes(&worker).next()?;
+        Some((trouble::severity(worker.state, worst), worst.reason.clone(), worker.os.clone()))
     });
     move || {
-        cause.get().map(|(reason, os)| {
+        cause.get().map(|(severity, reason, os)| {
+            let is_error = severity == Severity::Error;
             let sentence = Signal::derive(move || {
                 let context = ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &os, also: None };
                 reason_text(&reason, text.language(), &context).what
             });
             view! {
-                <span class="row-cause" title=sentence>
+                <span class="row-cause" class:error=is_error title=sentence>
                     {Icon::Warning.view()}
                     <span class="visually-hidden">{sentence}</span>
                 </span>
