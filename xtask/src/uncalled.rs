@@ -87,7 +87,7 @@ fn spare_called(module: &Module, uncalled: &mut HashSet<FunctionId>) {
 fn calls_of(module: &Module, caller: FunctionId) -> HashSet<FunctionId> {
     struct Calls(HashSet<FunctionId>);
 
-    impl<'body> Visitor<'body> for Calls {
+    impl Visitor<'_> for Calls {
         fn visit_function_id(&mut self, called: &FunctionId) {
             self.0.insert(*called);
         }
