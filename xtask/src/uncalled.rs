@@ -12,11 +12,9 @@ use walrus::ir::{Visitor, dfs_in_order};
 use walrus::{FunctionBuilder, FunctionId, FunctionKind, Module, ModuleConfig};
 
 /// Parts of the names of functions, closures, futures and their destructors included, that are never called.
-const UNCALLED: [&str; 3] = [
+const UNCALLED: [&str; 2] = [
     // Taking over a page whose code arrives in parts: `leptos::mount::hydrate_lazy`, while this UI calls `hydrate_body`.
     "hydrate_async",
-    // What only that uses to wait within a reactive view.
-    "new_with_async_value",
     // The list of routes that a server asks for: `leptos_router` makes it while it renders to HTML.
     "generate_routes",
 ];
