@@ -64,12 +64,47 @@ fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<
         let program = files.iter_mut().find(|file| file.name == "app_bg.wasm");
         let program = program.context("wasm-bindgen made no app_bg.wasm")?;
         program.bytes = order::sort_functions(&program.bytes)?;
+        let is_script =
+            |file: &&mut SiteFile| Path::new(&file.name).extension().is_some_and(|extension| extension == "js");
+        for file in files.iter_mut().filter(is_script) {
+            file.bytes = without_comments(&String::from_utf8_lossy(&file.bytes)).into_bytes();
+        }
     }
     Ok(files)
+}
+
+/// The bindings without what is there for readers: lines of nothing but a comment, and indentation. A text over several
+/// lines could hold what looks like a comment, so a script that has one stays as it is.
+fn without_comments(script: &str) -> String {
+    let has_long_text = script.lines().any(|line| line.matches('`').count() % 2 == 1);
+    if has_long_text {
+        return script.to_owned();
+    }
+    let kept = script.lines().map(str::trim).filter(|line| !line.is_empty() && !is_comment(line));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the line is one of the generator's comments, which are of one line, or begin each line with a star.
+fn is_comment(line: &str) -> bool {
+    let is_block = line.starts_with("/*") && (line.ends_with("*/") || !line.contains("*/"));
+    is_block || line.starts_with("//") || line.starts_with("* ") || line == "*" || line == "*/"
 }
 
 fn stylesheet(workspace: &Workspace) -> Result<String> {
     let options = grass::Options::default().style(grass::OutputStyle::Compressed);
     grass::from_path(workspace.root.join("style/main.scss"), &options)
         .map_err(|error| anyhow::anyhow!("style/main.scss: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_indentation_are_left_out_and_code_is_not() {
+        let script = "/**\n * @returns {number}\n */\nfunction a() {\n    // why\n    return `x` * 2; // said\n\n}\n/* b */ b();";
+        assert_eq!(without_comments(script), "function a() {\nreturn `x` * 2; // said\n}\n/* b */ b();");
+        let long_text = "a(`\n  // not a comment`);";
+        assert_eq!(without_comments(long_text), long_text);
+    }
 }
