@@ -294,3 +294,6 @@ impl<T: AsyncWrite + RefreshKeys + Unpin> AsyncWrite for Rekeyed<T> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests;

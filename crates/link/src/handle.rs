@@ -53,7 +53,7 @@ pub enum RequestError {
     #[error("the link to the worker ended: {0}")]
     Closed(CloseReason),
     /// No answer came in time.
-    #[error("the worker did not answer within {} ms", .0.as_millis())]
+    #[error("the worker did not answer within {0:?}")]
     Deadline(Duration),
     /// The worker broke off this one request.
     #[error("the worker broke the request off: {0}")]
@@ -347,10 +347,11 @@ impl LinkHandle {
         }
         tokio::select! {
             biased;
-            reason = self.inner.closing.closed() => Err(RequestError::Closed(reason)),
+            // an answer that came as the last thing on the link is an answer
             done = tokio::time::timeout_at(Instant::now() + deadline, work) => {
                 done.unwrap_or(Err(RequestError::Deadline(deadline)))
             }
+            reason = self.inner.closing.closed() => Err(RequestError::Closed(reason)),
         }
     }
 }

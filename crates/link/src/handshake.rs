@@ -10,7 +10,7 @@ use crate::keys::{KeyPair, PublicKey};
 use crate::message::{self, Generation, Kind, Message, MessageError, ServerHello, VERSIONS, WorkerHello};
 use crate::meter::{Metered, Traffic};
 use crate::refusal::Refusal;
-use crate::token::{Bound, EXPORTER_LABEL, JoinToken, Prover, TokenProof, VerifiedToken};
+use crate::token::{Bound, EXPORTER_LABEL, JoinToken, Prover, ShownToken};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::io;
@@ -34,19 +34,12 @@ pub(crate) type WorkerStream = Rekeyed<tokio_rustls::client::TlsStream<Metered<B
 pub struct Applicant {
     /// The key that it has proved to own.
     pub worker_key: PublicKey,
+    /// What it has shown of the join token. A worker that has one shows it also when its key is known.
+    pub token: ShownToken,
     /// Which of its attempts this is.
     pub generation: Generation,
     /// The other end of the connection, which may be a proxy or a bastion.
     pub peer: SocketAddr,
-}
-
-/// Why a worker is let on.
-#[derive(Debug)]
-pub enum Recognition {
-    /// Its key is known.
-    KnownKey,
-    /// It knows this token, which the server now proves to know too.
-    Token(VerifiedToken),
 }
 
 /// What a worker is let in with.
@@ -58,23 +51,19 @@ pub struct Admission {
     pub answer: Bytes,
 }
 
-/// Decides who may come in. Both questions have to be answered before the deadline of the handshake.
+/// Decides who may come in. All questions have to be answered before the deadline of the handshake.
 #[async_trait]
 pub trait Gatekeeper: Send + Sync {
-    /// Whether this worker's key is known, or its proof is of a valid token ([`TokenProof::verify`]).
-    ///
-    /// A worker shows a proof whenever it has a token, also when its key is known.
-    async fn recognise(&self, applicant: &Applicant, proof: Option<&TokenProof>) -> Result<Recognition, Refusal>;
+    /// The join tokens that are valid now.
+    async fn tokens(&self) -> Vec<JoinToken>;
 
-    /// Whether the worker may join with this request; `token` is set when it was let on for its token.
+    /// Whether this worker may ask to be let in, for its key or for its token.
+    async fn recognise(&self, applicant: &Applicant) -> Result<(), Refusal>;
+
+    /// Whether it may join with this request.
     ///
     /// The link does not stand yet. What is changed here must not harm when the worker vanishes the next moment.
-    async fn admit(
-        &self,
-        applicant: &Applicant,
-        token: Option<&VerifiedToken>,
-        join_request: Bytes,
-    ) -> Result<Admission, Refusal>;
+    async fn admit(&self, applicant: &Applicant, join_request: Bytes) -> Result<Admission, Refusal>;
 }
 
 /// Why no link came of a connection, as the server sees it.
@@ -93,7 +82,7 @@ pub enum AcceptError {
     #[error(transparent)]
     Message(#[from] MessageError),
     /// It took too long.
-    #[error("the handshake took more than {} s", .0.as_secs())]
+    #[error("the handshake took more than {0:?}")]
     Deadline(Duration),
     /// The attempt took so long that it no longer counts.
     #[error("a newer link of the same worker stands already, or the server is stopping")]
@@ -153,21 +142,21 @@ impl ServerSide {
             return Err(MessageError::Malformed.into());
         };
         let version = common_version(&hello).map_err(AcceptError::Refused)?;
-        let applicant = Applicant { worker_key: bound.worker, generation: hello.generation, peer };
-        let proof = hello.token_proof.map(|proof| TokenProof { proof, bound });
-        let recognition = self.gatekeeper.recognise(&applicant, proof.as_ref()).await.map_err(AcceptError::Refused)?;
-        let token = match recognition {
-            Recognition::KnownKey => None,
-            Recognition::Token(token) => Some(token),
+        let token = ShownToken::check(hello.token_proof.as_ref(), &bound, &self.gatekeeper.tokens().await);
+        let token_proof = match &token {
+            ShownToken::Valid(token) => Some(token.prove(Prover::Server, &bound)),
+            // it would not believe a server that cannot prove the same token, and would be told less
+            _ if !hello.knows_server => return Err(AcceptError::Refused(Refusal::WrongToken)),
+            _ => None,
         };
-        let token_proof = token.as_ref().map(|token| token.token().prove(Prover::Server, &bound));
+        let applicant = Applicant { worker_key: bound.worker, token, generation: hello.generation, peer };
+        self.gatekeeper.recognise(&applicant).await.map_err(AcceptError::Refused)?;
         let answer = Message::ServerHello(ServerHello { version, token_proof });
         message::write(tls, &answer).await.map_err(MessageError::Io)?;
         let Message::Join(request) = message::read(tls, &[Kind::Join]).await? else {
             return Err(MessageError::Malformed.into());
         };
-        let admitted = self.gatekeeper.admit(&applicant, token.as_ref(), request).await;
-        let admission = admitted.map_err(AcceptError::Refused)?;
+        let admission = self.gatekeeper.admit(&applicant, request).await.map_err(AcceptError::Refused)?;
         message::write(tls, &Message::Welcome(admission.answer)).await.map_err(MessageError::Io)?;
         Ok((applicant, admission.id))
     }
@@ -296,6 +285,7 @@ impl WorkerSide<'_> {
             min_version: *VERSIONS.start(),
             max_version: *VERSIONS.end(),
             generation: self.generation,
+            knows_server: self.server_key.is_some(),
             token_proof: self.token.map(|token| token.prove(Prover::Worker, &bound)),
         });
         message::write(tls, &hello).await.map_err(MessageError::Io)?;
@@ -326,3 +316,6 @@ impl WorkerSide<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

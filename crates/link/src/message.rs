@@ -56,6 +56,8 @@ pub(crate) struct WorkerHello {
     pub min_version: u16,
     pub max_version: u16,
     pub generation: Generation,
+    /// Whether the worker has the server's key from an earlier link, and can do without its proof.
+    pub knows_server: bool,
     pub token_proof: Option<[u8; PROOF_BYTES]>,
 }
 
@@ -161,6 +163,7 @@ impl Message {
                 body.put_u16(hello.max_version);
                 body.put_u64(hello.generation.process);
                 body.put_u64(hello.generation.attempt);
+                body.put_u8(u8::from(hello.knows_server));
                 put_proof(&mut body, hello.token_proof.as_ref());
             }
             Self::ServerHello(hello) => {
@@ -187,6 +190,7 @@ impl Message {
                 min_version: body.try_get_u16().ok()?,
                 max_version: body.try_get_u16().ok()?,
                 generation: Generation { process: body.try_get_u64().ok()?, attempt: body.try_get_u64().ok()? },
+                knows_server: body.try_get_u8().ok()? != 0,
                 token_proof: take_proof(&mut body)?,
             })),
             Kind::ServerHello => Some(Self::ServerHello(ServerHello {
@@ -288,11 +292,13 @@ mod tests {
 
     fn message() -> impl Strategy<Value = Message> {
         prop_oneof![
-            (any::<(u16, u16, u64, u64)>(), proof()).prop_map(|((min, max, process, attempt), token_proof)| {
+            (any::<(u16, u16, u64, u64, bool)>(), proof()).prop_map(|(numbers, token_proof)| {
+                let (min, max, process, attempt, knows_server) = numbers;
                 Message::WorkerHello(WorkerHello {
                     min_version: min,
                     max_version: max,
                     generation: Generation { process, attempt },
+                    knows_server,
                     token_proof,
                 })
             }),

@@ -80,45 +80,31 @@ pub(crate) struct Bound {
     pub server: PublicKey,
 }
 
-/// A worker's proof that it knows a join token, to be checked against the tokens that are valid.
-pub struct TokenProof {
-    pub(crate) proof: [u8; PROOF_BYTES],
-    pub(crate) bound: Bound,
+/// What a worker has shown of the join token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShownToken {
+    /// Nothing: it has none.
+    None,
+    /// A proof that is of none of the tokens that are valid.
+    Wrong,
+    /// A proof of this one.
+    Valid(JoinToken),
 }
 
-/// A token that the worker has proved to know. The server proves it back.
-pub struct VerifiedToken {
-    token: JoinToken,
-}
-
-impl TokenProof {
-    /// Which of `tokens` the worker knows; `None` when it is none of them.
+impl ShownToken {
+    /// Checks a proof against the tokens that are valid.
     ///
     /// All are tried however early one fits, so the time tells nothing of which it was.
-    pub fn verify<'a>(&self, tokens: impl IntoIterator<Item = &'a JoinToken>) -> Option<VerifiedToken> {
-        tokens.into_iter().fold(None, |found, token| {
-            let fits = token.proves(Prover::Worker, &self.bound, &self.proof);
-            found.or_else(|| fits.then(|| VerifiedToken { token: token.clone() }))
+    pub(crate) fn check<'a>(
+        proof: Option<&[u8; PROOF_BYTES]>,
+        bound: &Bound,
+        valid: impl IntoIterator<Item = &'a JoinToken>,
+    ) -> Self {
+        let Some(proof) = proof else { return Self::None };
+        valid.into_iter().fold(Self::Wrong, |found, token| {
+            let fits = token.proves(Prover::Worker, bound, proof);
+            if fits { Self::Valid(token.clone()) } else { found }
         })
-    }
-}
-
-impl fmt::Debug for TokenProof {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenProof")
-    }
-}
-
-impl VerifiedToken {
-    /// The token that it was.
-    pub fn token(&self) -> &JoinToken {
-        &self.token
-    }
-}
-
-impl fmt::Debug for VerifiedToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("VerifiedToken")
     }
 }
 
@@ -134,21 +120,25 @@ mod tests {
         }
     }
 
-    fn proof_of(token: &str, bound: Bound) -> TokenProof {
-        TokenProof { proof: JoinToken::new(token).prove(Prover::Worker, &bound), bound }
+    fn check(shown: &str, valid: &[JoinToken]) -> ShownToken {
+        let proof = JoinToken::new(shown).prove(Prover::Worker, &bound(0));
+        ShownToken::check(Some(&proof), &bound(0), valid)
     }
 
     #[test]
     fn the_token_is_found_among_several() {
         let tokens = ["first", "second", "third"].map(JoinToken::new);
-        let found = proof_of("second", bound(0)).verify(&tokens).unwrap();
-        assert_eq!(found.token(), &tokens[1]);
+        for token in &tokens {
+            assert_eq!(check(&token.0, &tokens), ShownToken::Valid(token.clone()));
+        }
     }
 
     #[test]
-    fn another_token_is_not() {
-        assert!(proof_of("other", bound(0)).verify(&[JoinToken::new("token")]).is_none());
-        assert!(proof_of("other", bound(0)).verify([]).is_none());
+    fn another_token_is_not_and_no_proof_is_something_else() {
+        let tokens = ["token"].map(JoinToken::new);
+        assert_eq!(check("other", &tokens), ShownToken::Wrong);
+        assert_eq!(check("token", &[]), ShownToken::Wrong);
+        assert_eq!(ShownToken::check(None, &bound(0), &tokens), ShownToken::None);
     }
 
     #[test]
@@ -171,8 +161,7 @@ mod tests {
     #[test]
     fn nothing_prints_the_token() {
         let token = JoinToken::new("0123456789abcdef");
-        let verified = VerifiedToken { token: token.clone() };
-        for text in [format!("{token:?}"), format!("{verified:?}"), format!("{:?}", proof_of("0123", bound(0)))] {
+        for text in [format!("{token:?}"), format!("{:?}", ShownToken::Valid(token.clone()))] {
             assert!(!text.contains("0123"), "{text}");
         }
     }

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use link::{
     Acceptor, Admission, AllowedTargets, Applicant, CloseReason, DialConfig, DialError, Dialer, DirectTransport,
-    Gatekeeper, JoinToken, KeyPair, Link, LinkBody, LinkEnd, LinkHandle, LinkObserver, OuterTls, PublicKey,
-    Recognition, Refusal, Registry, ServerAddress, TokenProof, Transport, Tuning, VerifiedToken,
+    Gatekeeper, JoinToken, KeyPair, Link, LinkBody, LinkEnd, LinkHandle, LinkObserver, OuterTls, PublicKey, Refusal,
+    Registry, ServerAddress, ShownToken, Transport, Tuning,
 };
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub struct Gate {
     pub revoked: Mutex<HashSet<PublicKey>>,
     /// Refuses every join request.
     pub declines: Mutex<Option<Refusal>>,
-    /// Lets on whoever comes, without any proof: a server that is none.
+    /// Lets on whoever comes.
     pub lets_all_on: bool,
     pub join_requests: Mutex<Vec<Bytes>>,
 }
@@ -55,24 +55,23 @@ impl Gate {
 
 #[async_trait]
 impl Gatekeeper for Gate {
-    async fn recognise(&self, applicant: &Applicant, proof: Option<&TokenProof>) -> Result<Recognition, Refusal> {
+    async fn tokens(&self) -> Vec<JoinToken> {
+        self.tokens.lock().unwrap().clone()
+    }
+
+    async fn recognise(&self, applicant: &Applicant) -> Result<(), Refusal> {
         if self.lets_all_on || self.known.lock().unwrap().contains_key(&applicant.worker_key) {
-            return Ok(Recognition::KnownKey);
+            return Ok(());
         }
-        match proof.map(|proof| proof.verify(&*self.tokens.lock().unwrap())) {
-            Some(Some(token)) => Ok(Recognition::Token(token)),
-            Some(None) => Err(Refusal::WrongToken),
-            None if self.revoked.lock().unwrap().contains(&applicant.worker_key) => Err(Refusal::Revoked),
-            None => Err(Refusal::UnknownKey),
+        match applicant.token {
+            ShownToken::Valid(_) => Ok(()),
+            ShownToken::Wrong => Err(Refusal::WrongToken),
+            ShownToken::None if self.revoked.lock().unwrap().contains(&applicant.worker_key) => Err(Refusal::Revoked),
+            ShownToken::None => Err(Refusal::UnknownKey),
         }
     }
 
-    async fn admit(
-        &self,
-        applicant: &Applicant,
-        _token: Option<&VerifiedToken>,
-        join_request: Bytes,
-    ) -> Result<Admission, Refusal> {
+    async fn admit(&self, applicant: &Applicant, join_request: Bytes) -> Result<Admission, Refusal> {
         self.join_requests.lock().unwrap().push(join_request.clone());
         if let Some(refusal) = self.declines.lock().unwrap().clone() {
             return Err(refusal);
