@@ -138,6 +138,7 @@ impl Round {
         let state = assess::state(&facts, moment, policy);
         let excused = matches!(assess::liveness(&facts, moment, policy), Liveness::Excused | Liveness::Awaited);
         let identity_troubled = assess::has_identity_trouble(&facts, moment);
+        let link = assess::link_status(&facts, moment);
         let untold = mem::take(&mut facts.untold);
 
         let mut announced = worker.announced();
@@ -145,12 +146,13 @@ impl Round {
             || clock_was_set
             || announced.state != Some(state)
             || announced.excused != excused
+            || announced.link != link
             || announced.identity_troubled != identity_troubled;
         if is_changed {
             let assessment = assess::assess(&facts, moment, policy);
             self.note_changes(&facts, &announced, &assessment, moment);
             let troubles = assessment.conditions.iter().filter(|condition| is_trouble(condition)).cloned().collect();
-            *announced = Announced { state: Some(state), excused, identity_troubled, troubles };
+            *announced = Announced { state: Some(state), excused, link, identity_troubled, troubles };
             if is_heard {
                 update.changed.push(view::assessed_view(&facts, assessment, moment));
             }
@@ -195,7 +197,10 @@ impl Round {
 /// A condition that is not about the state, and is wrong.
 fn is_trouble(condition: &Condition) -> bool {
     condition.status == ConditionStatus::False
-        && matches!(condition.kind, ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity)
+        && matches!(
+            condition.kind,
+            ConditionKind::Link | ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity
+        )
 }
 
 /// What is worth a line on the worker's page.
@@ -220,7 +225,7 @@ fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
         let had = before.troubles.iter().any(|earlier| earlier.kind == kind);
         had && !troubles().any(|condition| condition.kind == kind)
     };
-    for kind in [ConditionKind::Clock, ConditionKind::Devices] {
+    for kind in [ConditionKind::Link, ConditionKind::Clock, ConditionKind::Devices] {
         let now = after.conditions.iter().find(|condition| condition.kind == kind);
         if let Some(now) = now.filter(|_| is_over(kind)) {
             events.push(WorkerEventKind::ConditionChanged { severity: now.severity, reason: now.reason.clone() });

@@ -44,13 +44,21 @@ impl TestServer {
         Self::listen("127.0.0.1", data_dir).await
     }
 
+    /// Where one listened before.
+    pub async fn start_again(address: SocketAddr, data_dir: TempDir) -> Self {
+        Self::serve(TcpListener::bind(address).await.unwrap(), data_dir).await
+    }
+
     /// At this address of the host.
     pub async fn start_at(host: &str) -> Self {
         Self::listen(host, tempfile::tempdir().unwrap()).await
     }
 
     async fn listen(host: &str, data_dir: TempDir) -> Self {
-        let listener = TcpListener::bind((host, 0)).await.unwrap();
+        Self::serve(TcpListener::bind((host, 0)).await.unwrap(), data_dir).await
+    }
+
+    async fn serve(listener: TcpListener, data_dir: TempDir) -> Self {
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let config = config(data_dir.path(), address.port());
@@ -109,6 +117,7 @@ pub fn config(data_dir: &Path, port: u16) -> ServerConfig {
         bootstrap_password: Some(Secret::new(PASSWORD)),
         tls: None,
         worker_offline_timeout: Duration::from_mins(1),
+        key_rotation: Duration::from_hours(24),
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::{LinkCarrier, LinkLoss};
 use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -63,6 +64,28 @@ reasons! {
         HeartbeatAwaited {
             /// When judging begins, in milliseconds since 1970 by the server's clock.
             until_ms: i64,
+        },
+
+        /// The link stands.
+        LinkUp {
+            /// What carries it.
+            carrier: LinkCarrier,
+            /// Of the last sign of life, in milliseconds; absent before the first.
+            round_trip_ms: Option<f64>,
+        },
+        /// There is none at this moment; the worker is expected to dial one by itself.
+        LinkAwaited {},
+        /// There is none, though there was.
+        LinkDown {
+            /// How it ended.
+            loss: LinkLoss,
+        },
+        /// It stands, but the worker does not answer a health check over it as it should.
+        LinkUnanswered {
+            /// The health check's deadline, in seconds.
+            timeout_s: u64,
+            /// The HTTP status of a wrong answer; absent when none came.
+            status: Option<u16>,
         },
 
         /// The direct probe was answered by this worker.
@@ -316,6 +339,9 @@ mod tests {
         i64: -187_000,
         u32: 8,
         u64: 60,
+        LinkCarrier: LinkCarrier::WebSocket,
+        LinkLoss: LinkLoss::Silent,
+        Option<f64>: Some(0.75),
         String: "words \"quoted\" 与汉字".to_owned(),
         Option<i32>: Some(-1),
         Option<i64>: Some(1_700_000_000_000),

@@ -130,18 +130,23 @@ impl OuterTls {
         Self::with_verifier(Arc::clone(&provider), Arc::new(Pinned { sha256, provider }))
     }
 
+    /// Whomever these settings trust, as those of the program's other connections to the server.
+    pub fn with_config(mut config: ClientConfig) -> Self {
+        // the upgrade is a thing of HTTP/1.1
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { config: Arc::new(config) }
+    }
+
     fn with_verifier(
         provider: Arc<CryptoProvider>,
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Result<Self, rustls::Error> {
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        // the upgrade is a thing of HTTP/1.1
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self::with_config(config))
     }
 }
 

@@ -63,7 +63,8 @@ impl Fleet {
         let store = Store::open(&dir.path().join("gpustack.db")).await.unwrap();
         let offline_timeout = Duration::from_mins(1);
         let registry = Registry::new(ServerClock::in_step(offline_timeout), Policy { offline_timeout }, Vec::new());
-        let (membership, decider) = Membership::new(registry.clone(), store.clone(), Journal::default());
+        let (membership, decider) =
+            Membership::new(registry.clone(), store.clone(), Journal::default(), Links::default());
         let stop = CancellationToken::new();
         Supervisor::new(stop.clone()).start("decide", move |job| run(Arc::clone(&decider), job));
         Self { registry, store, membership, credentials: Default::default(), stop, _dir: dir }

@@ -13,7 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The TLS settings for talking to that server. The host's authorities are read only when TLS will be spoken.
-pub(super) fn client_config(server: &ServerUrl, trust: &ServerTrust) -> Result<ClientConfig, TransportError> {
+pub(in crate::worker) fn client_config(
+    server: &ServerUrl,
+    trust: &ServerTrust,
+) -> Result<ClientConfig, TransportError> {
     if !server.is_https() {
         return no_authorities();
     }
