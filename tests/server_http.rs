@@ -9,8 +9,10 @@
 mod common;
 
 use common::{TestServer, TestWorker, answered, take_block};
+use flate2::write::GzDecoder;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Duration;
 
 #[tokio::test]
@@ -62,6 +64,34 @@ async fn the_background_jobs_are_shown_to_administrators() {
 }
 
 #[tokio::test]
+async fn the_dashboard_has_the_shape_of_gpustack_0_7() {
+    let server = TestServer::start().await;
+    let worker = TestWorker::new();
+    let (_, joined) = server.register(&worker.request()).await;
+    let status = json!({
+        "cpu": {"total": 8.0, "utilization_rate": 1.5},
+        "gpu_devices": [{"index": 0, "name": "910B3", "memory": {"total": 200, "used": 10}}],
+    });
+    server.report(joined["credential"].as_str().unwrap(), worker.session_id, status).await;
+    let nothing = json!([]);
+    let expected = json!({
+        "resource_counts": {"worker_count": 1, "gpu_count": 1, "model_count": 0, "model_instance_count": 0},
+        "system_load": {
+            "current": {"cpu": 1.5, "ram": null, "gpu": null, "vram": 5.0},
+            "history": {"cpu": nothing, "ram": nothing, "gpu": nothing, "vram": nothing},
+        },
+        "model_usage": {
+            "api_request_history": nothing,
+            "completion_token_history": nothing,
+            "prompt_token_history": nothing,
+            "top_users": nothing,
+        },
+        "active_models": nothing,
+    });
+    assert_eq!(server.admin_json("/v1/dashboard").await, expected);
+}
+
+#[tokio::test]
 async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
     let server = TestServer::start().await;
     let mut events = Events::open(&server).await;
@@ -96,6 +126,28 @@ async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
 
     answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
     events.find(|update| update["removed"] == json!([id])).await;
+}
+
+#[tokio::test]
+async fn events_are_compressed_for_browsers_that_take_it() {
+    let server = TestServer::start().await;
+    let call = server.as_admin(Method::GET, "/v1/events").header("accept-encoding", "gzip, deflate");
+    let mut answer = call.send().await.unwrap();
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    assert_eq!(answer.headers()["vary"], "accept-encoding");
+    let mut decoder = GzDecoder::new(Vec::new());
+    while !decoder.get_ref().ends_with(b"\n\n") {
+        decoder.write_all(&answer.chunk().await.unwrap().unwrap()).unwrap();
+        decoder.flush().unwrap();
+    }
+    assert!(decoder.get_ref().starts_with(b"event: hello\ndata: {"));
+    // what was compressed is complete at the end, too
+    let stopping = tokio::spawn(server.stop());
+    while let Some(chunk) = answer.chunk().await.unwrap() {
+        decoder.write_all(&chunk).unwrap();
+    }
+    decoder.finish().unwrap();
+    stopping.await.unwrap();
 }
 
 #[tokio::test]

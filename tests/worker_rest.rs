@@ -12,6 +12,7 @@ use axum::response::{Html, Redirect};
 use axum::routing::{any, get, post};
 use axum::{Json, http::HeaderMap};
 use gpustack::config::{JoinToken, Secret, ServerTrust};
+use gpustack::fingerprint::Fingerprint;
 use gpustack::worker::{JoinError, Proof, RestTransport, Transport, TransportError};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -265,6 +266,24 @@ async fn a_certificate_of_another_authority_is_not() {
     let url = format!("localhost:{}", address.port());
     let error = begin(&format!("https://{url}"), &known.trust).await.unwrap_err();
     assert_eq!(error, JoinError::UnknownAuthority { address: url });
+}
+
+#[tokio::test]
+async fn a_pinned_certificate_is_trusted_whatever_its_names_and_dates_and_no_other_is() {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    (params.not_before, params.not_after) = (date_time_ymd(1990, 1, 1), date_time_ymd(1991, 1, 1));
+    let certificate = params.self_signed(&key).unwrap();
+    let address = serve_tls(&certificate, &key).await;
+    let url = format!("https://{address}");
+    let presented = Fingerprint::of(certificate.der());
+    assert_eq!(begin(&url, &ServerTrust::Pinned(presented)).await, Ok(response()));
+    let expected = Fingerprint::parse(&"5e".repeat(32)).unwrap();
+    let error = begin(&url, &ServerTrust::Pinned(expected)).await.unwrap_err();
+    let told = error.to_string();
+    assert!(matches!(error, JoinError::OtherCertificate { .. }), "{told}");
+    assert!(told.contains(&expected.to_string()) && told.contains(&presented.to_string()), "{told}");
+    assert!(!told.contains('\n'));
 }
 
 #[tokio::test]

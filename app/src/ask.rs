@@ -1,7 +1,7 @@
 //! Questions that pages ask the server.
 
 use crate::session::UiError;
-use crate::wire::{Answer, AsItIs};
+use crate::wire::{Answer, Marked};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
@@ -50,7 +50,7 @@ fn written<Q: Question>(question: &Q) -> String {
 /// Data that a page waits for before it is rendered, so that it is whole without JavaScript. Awaiting it reads it.
 #[derive(Debug)]
 pub struct PageData<T> {
-    answer: Resource<Answer, AsItIs>,
+    answer: Resource<Answer, Marked>,
     content: PhantomData<fn() -> T>,
 }
 
@@ -92,7 +92,7 @@ pub fn page_data_if<Q: Question>(
 }
 
 #[cfg(feature = "hydrate")]
-fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, AsItIs> {
+fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, Marked> {
     browser_resource(Q::PATH, Box::new(move || question().map(|question| written(&question))))
 }
 
@@ -100,7 +100,7 @@ fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'stati
 fn browser_resource(
     path: &'static str,
     question: Box<dyn Fn() -> Option<String> + Send + Sync>,
-) -> Resource<Answer, AsItIs> {
+) -> Resource<Answer, Marked> {
     let fetch = move |question: Option<String>| {
         send_wrapper::SendWrapper::new(async move {
             match question {
@@ -113,7 +113,7 @@ fn browser_resource(
 }
 
 #[cfg(not(feature = "hydrate"))]
-fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, AsItIs> {
+fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, Marked> {
     let question = std::sync::Arc::new(question);
     let source = {
         let question = question.clone();

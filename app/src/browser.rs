@@ -86,3 +86,11 @@ pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
     // It fails for malformed values only.
     let _ = element.style().set_property(property, &format!("{pixels:.0}px"));
 }
+
+/// Reads a decimal number. The browser's own way saves it the tables of Rust's.
+pub fn float(text: &str) -> Option<f64> {
+    #[cfg(feature = "hydrate")]
+    return Some(js_sys::parse_float(text)).filter(|number| !number.is_nan());
+    #[cfg(not(feature = "hydrate"))]
+    text.parse().ok()
+}

@@ -24,8 +24,10 @@ pub mod format;
 pub mod frame;
 pub mod i18n;
 pub mod icon;
+mod json;
 pub mod manage;
 pub mod model;
+mod order;
 pub mod pages;
 pub mod paths;
 #[cfg(feature = "ssr")]

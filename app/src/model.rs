@@ -70,4 +70,6 @@ pub struct JoinInfo {
     pub version: String,
     /// The port that the server listens on.
     pub port: u16,
+    /// Of the server's certificate, when no authority vouches for it.
+    pub certificate_fingerprint: Option<String>,
 }

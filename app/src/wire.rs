@@ -1,6 +1,7 @@
 //! What travels between server and browser, as text: answers are read where they are used, so that everything on the way
 //! is compiled once and not again for each kind of answer.
 
+use crate::json::from_json;
 use leptos::server::codee::{Decoder, Encoder};
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::Serialize;
@@ -8,65 +9,78 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// The answer of a server function: the JSON of its `Result`.
+/// The answer of a server function, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer(Arc<str>);
+pub struct Answer {
+    /// What was asked for, or an error.
+    is_done: bool,
+    json: Arc<str>,
+}
 
 impl Answer {
     /// Writes an answer.
     pub fn of<T: Serialize, E: Serialize>(result: &Result<T, E>) -> Self {
-        Self(serde_json::to_string(result).unwrap_or_default().into())
+        let json = match result {
+            Ok(done) => serde_json::to_string(done),
+            Err(error) => serde_json::to_string(error),
+        };
+        Self { is_done: result.is_ok(), json: json.unwrap_or_default().into() }
     }
 
     /// The answer where nothing was asked: it reads as `Ok(None)`.
     pub fn nothing() -> Self {
-        Self(r#"{"Ok":null}"#.into())
+        Self { is_done: true, json: "null".into() }
     }
 
     /// What the server replied to a request; None when it was not reached.
     #[cfg(feature = "hydrate")]
     pub fn of_reply(reply: Option<crate::exchange::Reply>) -> Self {
-        let text = reply.map(|reply| {
-            let variant = if reply.is_ok() { "Ok" } else { "Err" };
-            format!(r#"{{"{variant}":{}}}"#, reply.text)
-        });
-        Self(text.unwrap_or_default().into())
+        let is_done = reply.as_ref().is_some_and(crate::exchange::Reply::is_ok);
+        Self { is_done, json: reply.map(|reply| reply.text).unwrap_or_default().into() }
     }
 
     /// Reads it. What is no answer, as when something in between answered for the server, is a failure of transport.
     pub fn read<T: DeserializeOwned, E: DeserializeOwned + FromServerFnError>(&self) -> Result<T, E> {
-        from_json(&self.0).unwrap_or_else(|| Err(not_readable()))
+        if self.is_done
+            && let Some(done) = from_json(&self.json)
+        {
+            return Ok(done);
+        }
+        let error = if self.is_done { None } else { from_json(&self.json) };
+        Err(error.unwrap_or_else(not_reached))
     }
 }
 
-fn not_readable<E: FromServerFnError>() -> E {
-    E::from_server_fn_error(ServerFnErrorErr::Deserialization("this is no answer".to_owned()))
-}
-
-/// Reads JSON; None when it is not what was expected.
-pub fn from_json<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_slice(text.as_bytes()).ok()
+fn not_reached<E: FromServerFnError>() -> E {
+    E::from_server_fn_error(ServerFnErrorErr::Request(String::new()))
 }
 
 /// How the data of a page travel from the server's rendering to the browser that takes it over.
 #[derive(Debug)]
-pub struct AsItIs;
+pub struct Marked;
 
-impl Encoder<Answer> for AsItIs {
+/// Stands before what was asked for.
+const DONE: char = '+';
+/// Stands before an error.
+const FAILED: char = '-';
+
+impl Encoder<Answer> for Marked {
     type Error = Infallible;
     type Encoded = String;
 
     fn encode(answer: &Answer) -> Result<String, Infallible> {
-        Ok(answer.0.as_ref().to_owned())
+        Ok(format!("{}{}", if answer.is_done { DONE } else { FAILED }, answer.json))
     }
 }
 
-impl Decoder<Answer> for AsItIs {
+impl Decoder<Answer> for Marked {
     type Error = Infallible;
     type Encoded = str;
 
     fn decode(text: &str) -> Result<Answer, Infallible> {
-        Ok(Answer(text.into()))
+        let done = text.strip_prefix(DONE);
+        let json = done.or(text.strip_prefix(FAILED)).unwrap_or_default();
+        Ok(Answer { is_done: done.is_some(), json: json.into() })
     }
 }
 
@@ -75,23 +89,30 @@ mod tests {
     use super::*;
     use crate::session::UiError;
 
+    fn through_the_page(answer: &Answer) -> Answer {
+        Marked::decode(&Marked::encode(answer).unwrap()).unwrap()
+    }
+
     #[test]
     fn an_answer_reads_as_it_was_written() {
         let done: Result<Vec<u32>, UiError> = Ok(vec![1, 2]);
-        assert_eq!(Answer::of(&done).read(), done);
         let failed: Result<Vec<u32>, UiError> = Err(UiError::Failed { request_id: "r\"1".to_owned() });
-        assert_eq!(Answer::of(&failed).read(), failed);
+        for result in [done, failed] {
+            let answer = Answer::of(&result);
+            assert_eq!(answer.read(), result);
+            assert_eq!(through_the_page(&answer), answer);
+        }
     }
 
     #[test]
     fn where_nothing_was_asked_there_is_none() {
-        assert_eq!(Answer::nothing().read::<Option<u32>, UiError>(), Ok(None));
+        assert_eq!(through_the_page(&Answer::nothing()).read::<Option<u32>, UiError>(), Ok(None));
     }
 
     #[test]
     fn what_is_no_answer_is_a_failure_of_transport() {
-        for text in ["", r#"{"Ok":<html>}"#, r#"{"Ok":"words"}"#] {
-            let answer = AsItIs::decode(text).unwrap();
+        for text in ["", "+<html>", "+\"words\"", "-<html>", "1"] {
+            let answer = Marked::decode(text).unwrap();
             assert_eq!(answer.read::<u32, UiError>(), Err(UiError::Transport), "{text}");
         }
     }

@@ -123,12 +123,12 @@ impl Operator {
 /// The text of a stream that may be compressed.
 enum EventText {
     Plain,
-    Compressed(GzDecoder<Vec<u8>>),
+    Compressed(Box<GzDecoder<Vec<u8>>>),
 }
 
 impl EventText {
     fn new(is_compressed: bool) -> Self {
-        if is_compressed { Self::Compressed(GzDecoder::new(Vec::new())) } else { Self::Plain }
+        if is_compressed { Self::Compressed(Box::new(GzDecoder::new(Vec::new()))) } else { Self::Plain }
     }
 
     fn read(&mut self, data: &[u8]) -> Result<Vec<u8>> {

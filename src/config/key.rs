@@ -40,6 +40,8 @@ pub enum Key {
     WorkerName,
     /// Authorities that the server's certificate may come from.
     CaFile,
+    /// The certificate that the server shows.
+    ServerFingerprint,
     /// Kept free for the system.
     SystemReserved,
     /// How links are encrypted.
@@ -50,7 +52,7 @@ pub enum Key {
 
 impl Key {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Debug,
         Self::DataDir,
         Self::Token,
@@ -68,6 +70,7 @@ impl Key {
         Self::WorkerPort,
         Self::WorkerName,
         Self::CaFile,
+        Self::ServerFingerprint,
         Self::SystemReserved,
         Self::DataEncryption,
         Self::KeyRotation,
@@ -96,6 +99,7 @@ impl Key {
             Self::WorkerPort => "worker_port",
             Self::WorkerName => "worker_name",
             Self::CaFile => "ca_file",
+            Self::ServerFingerprint => "server_fingerprint",
             Self::SystemReserved => "system_reserved",
             Self::DataEncryption => "data_encryption",
             Self::KeyRotation => "key_rotation",

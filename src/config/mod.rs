@@ -9,6 +9,7 @@ pub use key::Key;
 pub use secret::{JoinToken, Secret, TokenError};
 pub use sources::{Environment, Given, Origin, Sources};
 
+use crate::fingerprint::Fingerprint;
 use api::{ServerUrl, SystemReserved};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -161,6 +162,8 @@ pub enum ServerTrust {
     System,
     /// By the authorities in this file too.
     CaFile(PathBuf),
+    /// It is this one, whatever its names and dates.
+    Pinned(Fingerprint),
     /// The server is this process, reached over the loopback interface: its certificate, made for another name, is
     /// not judged.
     SameProcess,
@@ -206,6 +209,14 @@ pub enum ConfigError {
         path: PathBuf,
         /// Why.
         problem: String,
+    },
+    /// Two parts of one process cannot listen on one port.
+    #[error(
+        "--port and --worker-port are both {port}: the server and the worker on this host take a port each; choose another for one of them, or leave the worker out with --disable-worker"
+    )]
+    SamePort {
+        /// The port.
+        port: u16,
     },
     /// One of the pair is missing.
     #[error("{given} needs {missing} beside it: TLS takes a certificate and its private key")]
@@ -263,6 +274,10 @@ fn role(sources: &Sources<'_>, data_dir: &Path, notes: &mut Vec<String>) -> Resu
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
     };
+    let port = server.port;
+    if port != 0 && port == embedded.identity.port {
+        return Err(ConfigError::SamePort { port });
+    }
     Ok(Role::ServerAndWorker(server, embedded))
 }
 
@@ -288,13 +303,30 @@ fn server(sources: &Sources<'_>, data_dir: &Path) -> Result<ServerConfig, Config
 
 fn worker(sources: &Sources<'_>, data_dir: &Path, server_url: ServerUrl) -> Result<WorkerConfig, ConfigError> {
     Ok(WorkerConfig {
+        trust: server_trust(sources, &server_url)?,
         server_url,
         token: token(sources)?,
-        trust: path(sources, Key::CaFile)?.map_or(ServerTrust::System, ServerTrust::CaFile),
         data_dir: data_dir.to_owned(),
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
         key_rotation: key_rotation(sources)?,
+    })
+}
+
+fn server_trust(sources: &Sources<'_>, server_url: &ServerUrl) -> Result<ServerTrust, ConfigError> {
+    let ca_file = path(sources, Key::CaFile)?;
+    let Some(given) = sources.get(Key::ServerFingerprint)? else {
+        return Ok(ca_file.map_or(ServerTrust::System, ServerTrust::CaFile));
+    };
+    if ca_file.is_some() {
+        return Err(given.bad("cannot be given together with --ca-file: it alone says which certificate is right"));
+    }
+    if !server_url.is_https() {
+        return Err(given.bad(format!("needs a server that speaks TLS, and {url} does not", url = server_url)));
+    }
+    given.parse(|text| {
+        let expected = "it must be sha256: and 64 hexadecimal digits, as the server prints them when it starts";
+        Fingerprint::parse(text).map(ServerTrust::Pinned).ok_or_else(|| format!("is `{text}`; {expected}"))
     })
 }
 

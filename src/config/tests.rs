@@ -297,3 +297,34 @@ fn a_file_that_cannot_be_read_is_named() {
         assert!(told.starts_with("cannot use the configuration file FILE"), "{file}: {told}");
     }
 }
+
+#[test]
+fn a_server_and_its_worker_cannot_share_a_port() {
+    let both = |flags| error(&Given { flags, ..Given::default() });
+    for told in [
+        both(&[(Key::Port, "8090"), (Key::WorkerPort, "8090")]),
+        both(&[(Key::Port, "10150")]),
+        both(&[(Key::WorkerPort, "80")]),
+    ] {
+        assert!(told.starts_with("--port and --worker-port are both "), "{told}");
+    }
+    for flags in [&[(Key::Port, "0"), (Key::WorkerPort, "0")], &[(Key::Port, "10150"), (Key::DisableWorker, "true")]] {
+        assert!(load(&Given { flags, ..Given::default() }).is_ok());
+    }
+}
+
+#[test]
+fn a_pinned_certificate_is_trusted_and_nothing_else() {
+    const PIN: &str = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    const HTTPS: (Key, &str) = (Key::ServerUrl, "https://h");
+    let flags = &[HTTPS, (Key::ServerFingerprint, PIN)];
+    let trust = worker_of(load(&Given { flags, ..Given::default() }).unwrap()).trust;
+    assert_eq!(trust, ServerTrust::Pinned(Fingerprint::parse(PIN).unwrap()));
+    let told = |flags| error(&Given { flags, ..Given::default() });
+    let short = told(&[HTTPS, (Key::ServerFingerprint, "sha256:9f86")]);
+    assert!(short.starts_with("--server-fingerprint is `sha256:9f86`; it must be sha256: and 64"), "{short}");
+    let plain = told(&[(Key::ServerUrl, "http://h"), (Key::ServerFingerprint, PIN)]);
+    assert!(plain.starts_with("--server-fingerprint needs a server that speaks TLS, and http://h"), "{plain}");
+    let both = told(&[HTTPS, (Key::ServerFingerprint, PIN), (Key::CaFile, "/ca.pem")]);
+    assert!(both.contains("together with --ca-file"), "{both}");
+}

@@ -173,8 +173,7 @@ impl Round {
     fn note_changes(&self, facts: &Facts, before: &Announced, after: &Assessment, moment: &Moment) {
         for event in changes(before, after) {
             if let WorkerEventKind::StateChanged { from, to, reason } = &event {
-                let (worker, name) = (facts.row.id.0, &facts.row.name);
-                tracing::info!(worker, name, ?from, ?to, ?reason, "a worker's state changed");
+                log_change(facts, *from, *to, reason.as_ref());
             }
             self.journal.note(facts.row.id, moment.wall_ms(moment.now), event);
         }
@@ -192,6 +191,20 @@ impl Round {
             }
         }
     }
+}
+
+fn log_change(facts: &Facts, from: WorkerState, to: WorkerState, reason: Option<&Reason>) {
+    let (worker, name) = (facts.row.id.0, &facts.row.name);
+    let told = serde_json::to_value(reason).unwrap_or_default();
+    let code = told["reason"].as_str();
+    let params = told.get("params").map(ToString::to_string);
+    tracing::info!(worker, name, from = word(from), to = word(to), reason = code, params, "a worker's state changed");
+}
+
+/// As the API spells it.
+fn word(state: WorkerState) -> String {
+    let word = serde_json::to_value(state).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
 }
 
 /// A condition that is not about the state, and is wrong.

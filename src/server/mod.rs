@@ -9,6 +9,7 @@ pub mod flush;
 pub mod journal;
 pub mod links;
 pub mod listen;
+pub mod load;
 pub mod membership;
 mod pages;
 pub mod probe;
@@ -27,6 +28,7 @@ use flush::Flusher;
 use journal::Journal;
 use links::{Links, LinksError};
 use listen::{Tls, TlsError};
+use load::LoadHistory;
 use membership::Membership;
 use registry::Registry;
 use registry::assess::Policy;
@@ -52,6 +54,8 @@ pub struct ServerState {
     pub membership: Membership,
     /// Tells what changed.
     pub announcer: Announcer,
+    /// How busy the fleet was.
+    pub load: LoadHistory,
     /// What happened and is not in the database yet.
     pub journal: Journal,
     /// The database.
@@ -124,6 +128,7 @@ impl Server {
             registry,
             membership,
             announcer: Announcer::default(),
+            load: LoadHistory::default(),
             journal,
             store,
             supervisor: Supervisor::new(jobs_end.clone()),
@@ -135,6 +140,11 @@ impl Server {
         Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
     }
 
+    /// How it speaks TLS; None when it does not.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
     /// Who may log in and how; for the lines that a server prints when it starts.
     pub fn auth(&self) -> &Auth {
         &self.state.auth
@@ -143,7 +153,7 @@ impl Server {
     /// Answers until `shutdown`, then puts everything away.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let port = listener.local_addr().map_or(0, |address| address.port());
-        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port));
+        let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port, self.tls.clone()));
         let links_end = async {
             shutdown.cancelled().await;
             self.state.links.drain().await;
@@ -179,11 +189,15 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 
 impl ServerState {
     fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
-        let Self { registry, announcer, journal, supervisor, links, .. } = self.clone();
+        let Self { registry, announcer, load, journal, supervisor, links, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
             let registry = registry.clone();
             move |job| announcer::run(announcer.clone(), registry.clone(), journal.clone(), job)
+        });
+        supervisor.start("sample the load", {
+            let registry = registry.clone();
+            move |job| load::run(load.clone(), registry.clone(), job)
         });
         supervisor.start("probe workers", move |job| probe::run(registry.clone(), links.clone(), job));
         let flusher = flusher.clone();

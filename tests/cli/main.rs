@@ -1,6 +1,8 @@
 //! The command line as a user has it: the real binary, real processes, real files.
 
 #[cfg(test)]
+mod migration;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod reset;

@@ -1,10 +1,10 @@
 //! The browser part: the `app` crate as WebAssembly, its bindings, the stylesheet and the static files.
 
-use crate::process;
 use crate::site::{self, SiteFile};
 use crate::toolchain::{BROWSER_TARGET, BrowserToolchain};
 use crate::uncalled;
 use crate::workspace::{Profile, Workspace};
+use crate::{order, process};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,13 @@ fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<
         .debug(!release)
         .generate(&folder)
         .context("wasm-bindgen failed")?;
-    site::read_folder(&folder)
+    let mut files = site::read_folder(&folder)?;
+    if release {
+        for file in files.iter_mut().filter(|file| file.name.ends_with(".wasm")) {
+            file.bytes = order::sort_functions(&file.bytes)?;
+        }
+    }
+    Ok(files)
 }
 
 fn stylesheet(workspace: &Workspace) -> Result<String> {

@@ -2,6 +2,7 @@
 
 mod browser;
 mod machine;
+mod order;
 mod process;
 mod server;
 mod site;

@@ -5,7 +5,7 @@
 //! browser may keep what it has for ever. A release has each file in compressed form beside it.
 
 use crate::workspace::{Profile, Workspace};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -131,9 +131,11 @@ fn compress_all(folder: &Path, files: &[SiteFile]) -> Result<()> {
         put(&folder.join(format!("{}.gz", file.name)), &gzip(&file.bytes)?)?;
     }
     eprintln!("browser files: {sent_bytes} bytes compressed");
-    if sent_bytes > BUDGET_BYTES {
-        eprintln!("warning: that is more than the {BUDGET_BYTES} bytes that the UI may take");
-    }
+    ensure!(
+        sent_bytes <= BUDGET_BYTES,
+        "the browser's files take {sent_bytes} bytes compressed, more than the {BUDGET_BYTES} that they may; \
+         docs/adr/0009-one-copy-of-code-for-all-answers.md says how to make them smaller"
+    );
     Ok(())
 }
 

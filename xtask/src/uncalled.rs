@@ -1,8 +1,8 @@
 //! Takes functions out of the browser part that the linker has to keep although nothing ever calls them.
 //!
 //! Leptos reaches the parts of a view through tables of function pointers, and whatever stands in such a table stays in
-//! the program. Some of the pointers belong to features that this UI does not use. `docs/adr/0008-…` has the reasons,
-//! and how one knows that they are not called.
+//! the program. Some of the pointers belong to features that this UI does not use. How one knows that they are
+//! not called stands in `docs/adr/0008-functions-that-nobody-calls-are-emptied.md`.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -10,14 +10,23 @@ use std::path::Path;
 use walrus::{FunctionBuilder, FunctionId, FunctionKind, Module, ModuleConfig};
 
 /// Parts of the names of functions, closures, futures and their destructors included, that are never called.
-const UNCALLED: [&str; 3] = [
+const UNCALLED: [&str; 7] = [
     // Taking over a page whose code arrives in parts: `leptos::mount::hydrate_lazy`, while this UI calls `hydrate_body`.
     "hydrate_async",
     // What only that uses to wait within a reactive view.
     "new_with_async_value",
     // Filling an HTML template: `tachys::view::template::ViewTemplate`, which no macro or component makes.
     "hydrate_from_template",
+    // The list of routes that a server asks for: `leptos_router` makes it while it renders to HTML.
+    "generate_routes",
+    // Streams of Rust as streams of JavaScript, for server functions that take or give streams; this UI has none.
+    "intounderlying",
+    "into_underlying",
+    "future_to_promise",
 ];
+
+/// How the names of functions begin that the bindings generator runs to learn of types, and then leaves out.
+const DESCRIPTION: &str = "__wbindgen_describe";
 
 /// Reads the compiled browser part, with functions that are never called emptied.
 pub fn read_without_uncalled(wasm: &Path, keep_names: bool) -> Result<Module> {
@@ -56,7 +65,7 @@ fn empty_uncalled(module: &mut Module, name_parts: &[&str]) -> Result<()> {
 fn functions_named(module: &Module, part: &str) -> Vec<FunctionId> {
     let named = module.funcs.iter_local().filter(|(id, _)| {
         let name = module.funcs.get(*id).name.as_deref();
-        name.is_some_and(|name| name.contains(part))
+        name.is_some_and(|name| name.contains(part) && !name.starts_with(DESCRIPTION))
     });
     named.map(|(id, _)| id).collect()
 }

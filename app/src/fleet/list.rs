@@ -208,7 +208,7 @@ impl ListQuery {
         if self.state.is_some_and(|filter| !filter.shows(worker)) {
             return false;
         }
-        let search = self.search.to_lowercase();
+        let search = lower(&self.search);
         if search.trim().is_empty() {
             return true;
         }
@@ -277,7 +277,12 @@ fn searched_text(worker: &WorkerView) -> String {
             last_model = &device.name;
         }
     }
-    text.to_lowercase()
+    lower(&text)
+}
+
+/// Letter by letter: how a letter is written at the end of a word makes no difference to who searches.
+fn lower(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// Compares names so that `npu-2` comes before `npu-10`.
@@ -311,7 +316,7 @@ fn compare_parts(left: &str, right: &str) -> Ordering {
         let (left, right) = (left.trim_start_matches('0'), right.trim_start_matches('0'));
         return left.len().cmp(&right.len()).then_with(|| left.cmp(right));
     }
-    left.to_lowercase().cmp(&right.to_lowercase())
+    lower(left).cmp(&lower(right))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::browser;
 use crate::fleet::ListQuery;
 use crate::fleet::trouble::{Counts, Trouble};
+use crate::order::sort;
 use crate::reactive::memo;
 use api::{FleetSnapshot, FleetUpdate, ReadingsUpdate, WorkerId, WorkerView};
 use leptos::prelude::*;
@@ -36,7 +37,7 @@ impl FleetPart {
         let counts = Counts::of(snapshot.workers.iter());
         let trouble = Trouble::of(snapshot.workers.iter());
         let mut workers: Vec<WorkerView> = snapshot.workers.into_iter().filter(|worker| query.shows(worker)).collect();
-        workers.sort_by(|left, right| query.compare(left, right));
+        sort(&mut workers, |left, right| query.compare(left, right));
         let matching = workers.len();
         let before = query.page.saturating_sub(1).saturating_mul(Self::ROWS);
         let workers = workers.into_iter().skip(before).take(Self::ROWS).collect();

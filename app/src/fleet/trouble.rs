@@ -1,6 +1,7 @@
 //! What is wrong with the fleet, worst first, in as few lines as it takes. The banner shows it.
 
 use crate::i18n::reasons::is_loopback;
+use crate::order::sort;
 use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerId, WorkerState, WorkerView};
 use serde::{Deserialize, Serialize};
 use std::mem::{Discriminant, discriminant};
@@ -115,9 +116,7 @@ impl Trouble {
         let (mut errors, mut warnings): (Vec<_>, Vec<_>) =
             share_lines(lines).into_iter().partition(|line| line.severity == Severity::Error);
         for part in [&mut errors, &mut warnings] {
-            part.sort_by(|l, r| {
-                (l.state, std::cmp::Reverse(l.since_ms)).cmp(&(r.state, std::cmp::Reverse(r.since_ms)))
-            });
+            sort(part, |l, r| l.state.cmp(&r.state).then(r.since_ms.cmp(&l.since_ms)));
         }
         Self { errors, warnings, ..trouble }
     }
@@ -133,7 +132,8 @@ pub fn causes(worker: &WorkerView) -> impl Iterator<Item = &Condition> {
     let state = worker.state;
     let mut causes: Vec<&Condition> =
         worker.conditions.iter().filter(move |condition| is_cause(state, condition)).collect();
-    causes.sort_by_key(|condition| (Some(condition.kind) != kind_behind(state), std::cmp::Reverse(condition.severity)));
+    let is_other = |condition: &Condition| Some(condition.kind) != kind_behind(state);
+    sort(&mut causes, |l, r| is_other(l).cmp(&is_other(r)).then(r.severity.cmp(&l.severity)));
     causes.into_iter()
 }
 

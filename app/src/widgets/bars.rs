@@ -18,9 +18,9 @@ const FULL_PERCENT: f64 = 90.0;
 const HOTTEST_C: f64 = 105.0;
 
 const BAR_HEIGHT: f64 = 18.0;
-const BAR_WIDTH: f64 = 9.0;
-const BAR_GAP: f64 = 3.0;
-const MAX_WIDTH: f64 = 165.0;
+const BAR_WIDTH: usize = 9;
+const BAR_GAP: usize = 3;
+const MAX_WIDTH: usize = 165;
 
 /// What a row of bars shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl BarPaths {
     fn of(percents: &[Option<f64>]) -> Self {
         let mut paths = Self::default();
         for (place, percent) in percents.iter().enumerate() {
-            let left = place as f64 * (BAR_WIDTH + BAR_GAP);
+            let left = place * (BAR_WIDTH + BAR_GAP);
             let Some(percent) = percent.map(|percent| percent.clamp(0.0, 100.0)) else {
                 add_bar(&mut paths.unknown, left, BAR_HEIGHT);
                 continue;
@@ -111,7 +111,7 @@ impl BarPaths {
     }
 }
 
-fn add_bar(path: &mut String, left: f64, height: f64) {
+fn add_bar(path: &mut String, left: usize, height: f64) {
     if height > 0.0 {
         // Writing to a string cannot fail.
         let _ = write!(path, "M{left} {:.1}h{BAR_WIDTH}v{height:.1}h-{BAR_WIDTH}z", BAR_HEIGHT - height);
@@ -137,9 +137,9 @@ pub fn DeviceBars(
             class="device-bars"
             role="img"
             preserveAspectRatio="none"
-            height=BAR_HEIGHT.to_string()
+            height=format!("{BAR_HEIGHT:.0}")
             width=move || row.with(|row| row.width.min(MAX_WIDTH).to_string())
-            viewBox=move || row.with(|row| format!("0 0 {} {BAR_HEIGHT}", row.width))
+            viewBox=move || row.with(|row| format!("0 0 {} {BAR_HEIGHT:.0}", row.width))
             aria-label=move || row.with(|row| row.description.clone())
         >
             <path class="bar-ground" d=path(|p| &p.ground)></path>
@@ -166,7 +166,7 @@ pub fn DeviceBars(
 #[derive(Debug, PartialEq)]
 struct RowOfBars {
     paths: BarPaths,
-    width: f64,
+    width: usize,
     label: &'static str,
     value: String,
     is_known: bool,
@@ -191,7 +191,7 @@ impl RowOfBars {
             .map(|device| (messages.workers.device_value)(device.index, &metric.device_value(device, messages)))
             .collect();
         let description = (messages.workers.bars_text)(label, &value, &each.join(", "));
-        let width = (all.len() as f64 * (BAR_WIDTH + BAR_GAP) - BAR_GAP).max(BAR_WIDTH);
+        let width = (all.len() * (BAR_WIDTH + BAR_GAP)).saturating_sub(BAR_GAP).max(BAR_WIDTH);
         Self { paths: BarPaths::of(&percents), width, label, value, is_known, description }
     }
 }

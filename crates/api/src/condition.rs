@@ -1,4 +1,5 @@
 use crate::Reason;
+use crate::tagged::{Parameters, Unreadable};
 use serde::{Deserialize, Serialize};
 
 /// What a worker's conditions amount to. Derived when read, never stored.
@@ -67,6 +68,7 @@ pub enum Severity {
 /// One checked fact about a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(try_from = "Written")]
 pub struct Condition {
     /// Which fact.
     #[serde(rename = "type")]
@@ -83,6 +85,27 @@ pub struct Condition {
     pub since_ms: Option<i64>,
 }
 
+/// A condition with the fields of its reason among its own: read so, it takes half of the code.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "type")]
+    kind: ConditionKind,
+    status: ConditionStatus,
+    severity: Severity,
+    reason: String,
+    params: Parameters,
+    since_ms: Option<i64>,
+}
+
+impl TryFrom<Written> for Condition {
+    type Error = Unreadable;
+
+    fn try_from(written: Written) -> Result<Self, Unreadable> {
+        let Written { kind, status, severity, reason, mut params, since_ms } = written;
+        Ok(Self { kind, status, severity, reason: Reason::read(&reason, &mut params)?, since_ms })
+    }
+}
+
 /// Something a detector found wrong. It never keeps the devices that were found from being reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -95,4 +118,36 @@ pub struct Problem {
     /// How long it has been so, in seconds by the worker's monotonic clock: its wall clock may be wrong.
     #[serde(default)]
     pub age_s: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_condition_carries_its_reason_among_its_own_fields_and_is_read_so() {
+        let condition = Condition {
+            kind: ConditionKind::Heartbeat,
+            status: ConditionStatus::False,
+            severity: Severity::Error,
+            reason: Reason::HeartbeatLost { last_ms: None, timeout_s: 60 },
+            since_ms: Some(5),
+        };
+        let written = json!({
+            "type": "heartbeat", "status": "false", "severity": "error",
+            "reason": "heartbeat_lost", "params": {"last_ms": null, "timeout_s": 60}, "since_ms": 5,
+        });
+        assert_eq!(serde_json::to_value(&condition).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Condition>(written).unwrap(), condition);
+    }
+
+    #[test]
+    fn a_condition_says_which_parameter_of_its_reason_is_wrong() {
+        let written = json!({
+            "type": "clock", "status": "unknown", "severity": "ok", "reason": "clock_offset", "params": {"offset_ms": 1},
+        });
+        let error = serde_json::from_value::<Condition>(written).unwrap_err().to_string();
+        assert!(error.contains("error_ms"), "{error}");
+    }
 }

@@ -15,6 +15,7 @@ mod page;
 mod reason;
 mod server_url;
 mod status;
+mod tagged;
 mod worker;
 
 pub use clock::{ClockMeasurement, ClockSample};

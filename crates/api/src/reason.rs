@@ -1,45 +1,9 @@
+use crate::tagged::{Parameters, Unreadable, read_by_name};
 use crate::{LinkCarrier, LinkLoss};
-use serde::de::{self, DeserializeOwned};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::Value;
 
-/// Defines the reasons, and from the same words how they are read: each parameter by its name from a map. What serde
-/// derives for so many variants is ten times as much code, and the browser has to load it.
-macro_rules! reasons {
-    (
-        $(#[$about_all:meta])*
-        pub enum Reason {
-            $($(#[$about:meta])* $variant:ident { $($(#[$about_parameter:meta])* $parameter:ident: $kind:ty),* $(,)? }),* $(,)?
-        }
-    ) => {
-        $(#[$about_all])*
-        pub enum Reason {
-            $($(#[$about])* $variant { $($(#[$about_parameter])* $parameter: $kind),* }),*
-        }
-
-        /// Which reason, without its parameters.
-        #[derive(Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Tag {
-            $($variant),*
-        }
-
-        impl Tag {
-            fn with(self, mut parameters: Parameters) -> Result<Reason, serde_json::Error> {
-                Ok(match self {
-                    $(Self::$variant => Reason::$variant { $($parameter: parameters.take(stringify!($parameter))?),* }),*
-                })
-            }
-        }
-
-        #[cfg(test)]
-        fn every_reason() -> Vec<Reason> {
-            vec![$(Reason::$variant { $($parameter: tests::Example::example()),* }),*]
-        }
-    };
-}
-
-reasons! {
+read_by_name! {
     /// Every cause a user can be shown, with its parameters. The UI turns each into a sentence in the user's language;
     /// nothing here holds markup or a sentence.
     #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -280,37 +244,26 @@ reasons! {
 }
 
 #[derive(Deserialize)]
-struct Tagged {
-    reason: Tag,
+struct Written {
+    reason: String,
     params: Parameters,
-}
-
-#[derive(Deserialize)]
-struct Parameters(Map<String, Value>);
-
-impl Parameters {
-    /// One that is absent reads like `null`.
-    fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, serde_json::Error> {
-        let value = self.0.remove(name).unwrap_or_default();
-        serde_json::from_value(value).map_err(|error| in_parameter(name, &error))
-    }
-}
-
-fn in_parameter(name: &str, error: &serde_json::Error) -> serde_json::Error {
-    de::Error::custom(format_args!("parameter `{name}`: {error}"))
 }
 
 impl<'de> Deserialize<'de> for Reason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        read(value).map_err(de::Error::custom)
+        let Written { reason, mut params } = Written::deserialize(deserializer)?;
+        Self::read(&reason, &mut params).map_err(de::Error::custom)
     }
 }
 
-/// Apart from the above, which is there once for every format that a reason is read from.
-fn read(value: Value) -> Result<Reason, serde_json::Error> {
-    let tagged: Tagged = serde_json::from_value(value)?;
-    tagged.reason.with(tagged.params)
+/// Reads one that stands within something else.
+pub fn read(mut written: Parameters) -> Result<Reason, Unreadable> {
+    let (Some(Value::String(tag)), Some(Value::Object(mut parameters))) =
+        (written.remove("reason"), written.remove("params"))
+    else {
+        return Err(Unreadable::Name);
+    };
+    Reason::read(&tag, &mut parameters)
 }
 
 #[cfg(test)]
@@ -318,39 +271,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Makes up a parameter of any kind that a reason has.
-    pub trait Example {
-        fn example() -> Self;
-    }
-
-    macro_rules! examples {
-        ($($kind:ty: $example:expr),* $(,)?) => {
-            $(impl Example for $kind {
-                fn example() -> Self {
-                    $example
-                }
-            })*
-        };
-    }
-
-    examples! {
-        f64: 0.75,
-        i32: -8005,
-        i64: -187_000,
-        u32: 8,
-        u64: 60,
-        LinkCarrier: LinkCarrier::WebSocket,
-        LinkLoss: LinkLoss::Silent,
-        Option<f64>: Some(0.75),
-        String: "words \"quoted\" 与汉字".to_owned(),
-        Option<i32>: Some(-1),
-        Option<i64>: Some(1_700_000_000_000),
-        Option<u16>: Some(502),
-    }
-
     #[test]
     fn every_reason_is_read_as_it_was_written() {
-        for reason in every_reason() {
+        for reason in Reason::examples() {
             let written = serde_json::to_string(&reason).unwrap();
             let read: Reason = serde_json::from_str(&written).unwrap();
             assert_eq!(read, reason, "{written}");
@@ -359,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_written_form_of_every_reason_stays() {
-        insta::assert_json_snapshot!(every_reason());
+        insta::assert_json_snapshot!(Reason::examples());
     }
 
     #[test]
@@ -380,7 +303,7 @@ mod tests {
         let table = [
             (json!({"reason": "heartbeat_lost", "params": {}}), "parameter `timeout_s`"),
             (json!({"reason": "tool_missing", "params": {"tool": 1}}), "parameter `tool`"),
-            (json!({"reason": "no_such_reason", "params": {}}), "no_such_reason"),
+            (json!({"reason": "no_such_reason", "params": {}}), "name"),
             (json!({"reason": "tool_missing"}), "params"),
             (json!({"params": {}}), "reason"),
         ];

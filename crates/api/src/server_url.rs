@@ -153,7 +153,7 @@ fn split_port(authority: &str) -> Result<(String, Option<&str>), ServerUrlError>
     if !host.chars().all(allowed) {
         return Err(ServerUrlError::Host(host.to_owned()));
     }
-    Ok((host.to_lowercase(), port))
+    Ok((host.to_ascii_lowercase(), port))
 }
 
 #[cfg(test)]

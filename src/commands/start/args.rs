@@ -79,6 +79,9 @@ pub struct StartArgs {
     /// Trust the server's certificate if one of these authorities issued it, in PEM
     #[arg(long, help_heading = "Worker", value_name = "FILE")]
     ca_file: Option<String>,
+    /// Trust a server that shows the certificate with this fingerprint, and no other: sha256:HEX, as the server logs it
+    #[arg(long, help_heading = "Worker", value_name = "FINGERPRINT")]
+    server_fingerprint: Option<String>,
     /// Keep this free for the system, in GiB [default: {"ram": 2, "vram": 1}]
     #[arg(long, help_heading = "Worker", value_name = "JSON")]
     system_reserved: Option<String>,
@@ -113,6 +116,7 @@ impl StartArgs {
             (Key::WorkerPort, self.worker_port),
             (Key::WorkerName, self.worker_name),
             (Key::CaFile, self.ca_file),
+            (Key::ServerFingerprint, self.server_fingerprint),
             (Key::SystemReserved, self.system_reserved),
             (Key::DataEncryption, self.data_encryption),
             (Key::KeyRotation, self.key_rotation),

@@ -24,6 +24,6 @@ pub fn raise_open_files() {
     }
     let raised = Rlimit { current: Some(allowed), maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, current = ?limit.current, "cannot raise the limit of open files");
+        tracing::warn!(%error, current = limit.current, "cannot raise the limit of open files");
     }
 }

@@ -72,7 +72,7 @@ async fn run_server(
         }
         None => None,
     };
-    output::print(&welcome::text(&config, server.auth()))?;
+    output::print(&welcome::text(&config, server.auth(), server.tls()))?;
     run_together((server, listener, server_stopping), worker, stopping).await
 }
 

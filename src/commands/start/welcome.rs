@@ -2,11 +2,12 @@
 
 use crate::config::ServerConfig;
 use crate::server::auth::{ADMIN_NAME, Auth, FirstLogin};
+use crate::server::listen::Tls;
 use std::fmt::Write;
 use std::net::IpAddr;
 
 /// These lines. The password is among them only when it was made just now.
-pub fn text(config: &ServerConfig, auth: &Auth) -> String {
+pub fn text(config: &ServerConfig, auth: &Auth, tls: Option<&Tls>) -> String {
     let addresses = addresses(&config.host);
     let urls: Vec<_> = addresses.iter().map(|host| url(host, config.port, config.tls.is_some())).collect();
     let mut text = String::from("GPUStack is ready.\n");
@@ -16,11 +17,20 @@ pub fn text(config: &ServerConfig, auth: &Auth) -> String {
         ("Password", password(auth.first_login())),
         ("Join token", join_token(auth)),
     ];
-    for (name, value) in lines {
+    let certificate = tls.and_then(certificate).map(|value| ("Certificate", value));
+    for (name, value) in lines.into_iter().chain(certificate) {
         // writing to a String cannot fail
-        let _ = writeln!(text, "  {name:<11}{value}");
+        let _ = writeln!(text, "  {name:<12}{value}");
     }
     text
+}
+
+fn certificate(tls: &Tls) -> Option<String> {
+    let fingerprint = tls.fingerprint()?;
+    if tls.is_self_signed() {
+        return Some(format!("{fingerprint}, signed by itself: workers need --server-fingerprint {fingerprint}"));
+    }
+    Some(fingerprint.to_string())
 }
 
 fn password(first_login: &FirstLogin) -> String {

@@ -54,6 +54,12 @@ impl Auth {
 
     pub(super) async fn user_of_api_key(&self, key: &str) -> Result<UserIdentity, ApiError> {
         let refused = || ApiError::unauthorized("the API key is unknown, was deleted or has expired");
+        if self.is_join_token(key) {
+            return Err(ApiError::unauthorized(
+                "this is the join token, which is for workers to join with; send an API key (`gpustack_…`, made by \
+                 POST /v1/api-keys), or log in",
+            ));
+        }
         let (access_key, secret) = split(key).ok_or_else(refused)?;
         let cache_key = self.inner.cache.key("api key", &[key.as_bytes()]);
         if let Some(user) = self.inner.cache.get(&cache_key) {

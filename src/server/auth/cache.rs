@@ -1,4 +1,4 @@
-//! What was looked up a moment ago.
+//! What was looked up a moment ago, and which passwords were wrong.
 
 use super::UserIdentity;
 use sha2::{Digest, Sha256};
@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const MAX_AGE: Duration = Duration::from_mins(1);
+const WRONG_MAX_AGE: Duration = Duration::from_mins(10);
 /// More programs and browsers than this at once just look up again.
 const MAX_ENTRIES: usize = 4096;
 
@@ -21,15 +22,18 @@ pub(super) struct Cache {
     entries: Mutex<Entries>,
 }
 
+#[derive(Default)]
 struct Entries {
     /// Counts clearings: what was read from the database before one must not be put in after it.
     generation: u64,
     users: HashMap<CacheKey, (UserIdentity, Instant)>,
+    /// Until when they are remembered.
+    wrong: HashMap<CacheKey, Instant>,
 }
 
 impl Cache {
     pub(super) fn new(pepper: [u8; 32]) -> Self {
-        Self { pepper, entries: Mutex::new(Entries { generation: 0, users: HashMap::new() }) }
+        Self { pepper, entries: Mutex::default() }
     }
 
     /// The key of a credential of this kind with these parts.
@@ -70,10 +74,32 @@ impl Cache {
         entries.users.insert(key, (user, now + age));
     }
 
+    /// Whether this was wrong a while ago, and so still is.
+    pub(super) fn is_wrong(&self, key: &CacheKey) -> bool {
+        self.lock().wrong.get(key).is_some_and(|until| Instant::now() < *until)
+    }
+
+    /// Remembers that this is wrong, unless something has changed since `generation`.
+    pub(super) fn put_wrong(&self, key: CacheKey, generation: u64) {
+        let now = Instant::now();
+        let mut entries = self.lock();
+        if entries.generation != generation {
+            return;
+        }
+        if entries.wrong.len() >= MAX_ENTRIES {
+            entries.wrong.retain(|_, until| now < *until);
+        }
+        if entries.wrong.len() >= MAX_ENTRIES {
+            entries.wrong.clear();
+        }
+        entries.wrong.insert(key, now + WRONG_MAX_AGE);
+    }
+
     pub(super) fn clear(&self) {
         let mut entries = self.lock();
         entries.generation += 1;
         entries.users.clear();
+        entries.wrong.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -120,13 +146,28 @@ mod tests {
         assert_eq!(cache.get(&key), None);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_was_wrong_is_remembered_until_something_changes() {
+        let cache = Cache::new([7; 32]);
+        let key = cache.key("password", &[b"a", b"b"]);
+        cache.put_wrong(key, cache.generation());
+        assert!(cache.is_wrong(&key));
+        cache.clear();
+        assert!(!cache.is_wrong(&key));
+        cache.put_wrong(key, cache.generation());
+        tokio::time::advance(WRONG_MAX_AGE).await;
+        assert!(!cache.is_wrong(&key));
+    }
+
     #[test]
     fn it_never_grows_beyond_its_bound() {
         let cache = Cache::new([7; 32]);
         for number in 0..=MAX_ENTRIES {
-            cache.put(cache.key("session", &[&number.to_be_bytes()]), user(), None, cache.generation());
+            let key = cache.key("session", &[&number.to_be_bytes()]);
+            cache.put(key, user(), None, cache.generation());
+            cache.put_wrong(key, cache.generation());
         }
-        assert!(cache.lock().users.len() <= MAX_ENTRIES);
+        assert!(cache.lock().users.len() <= MAX_ENTRIES && cache.lock().wrong.len() <= MAX_ENTRIES);
     }
 
     #[test]

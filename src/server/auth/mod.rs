@@ -251,7 +251,8 @@ impl Auth {
         let (username, password) = basic
             .user_and_password()
             .ok_or_else(|| ApiError::unauthorized("the Authorization header holds no user and password"))?;
-        let cache_key = self.inner.cache.key("password", &[username.as_bytes(), password.as_bytes()]);
+        let cache_key = self.password_key(username, password);
+        self.inner.limiter.check(peer, username).map_err(LoginError::from)?;
         if let Some(user) = self.inner.cache.get(&cache_key) {
             return Ok(user);
         }
@@ -259,6 +260,10 @@ impl Auth {
         let user = UserIdentity::from(self.check_password(peer, username, password).await?);
         self.remember(cache_key, &user, None, generation);
         Ok(user)
+    }
+
+    fn password_key(&self, username: &str, password: &str) -> CacheKey {
+        self.inner.cache.key("password", &[username.as_bytes(), password.as_bytes()])
     }
 
     fn remember(&self, key: CacheKey, user: &UserIdentity, remaining_ms: Option<i64>, generation: u64) {

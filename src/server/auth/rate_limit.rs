@@ -1,4 +1,8 @@
 //! How often a password may be tried. By monotonic time, in bounded memory.
+//!
+//! Behind SSH tunnels and proxies many people and programs share one address. So that one of them does not lock the
+//! others out, only what could be a guess counts: not sessions, API keys and workers' secrets, which cannot be guessed,
+//! and not a password again that was wrong before, as a program sends that nobody told of the new one.
 
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -12,6 +16,8 @@ use tokio::time::Instant;
 const OF_LOGIN: Limit = Limit { burst: 10, one_per: Duration::from_secs(30) };
 /// Tries of all users from one address.
 const OF_ADDRESS: Limit = Limit { burst: 50, one_per: Duration::from_secs(3) };
+/// The same from this host, where tunnels end: what keeps processors free, since guesses of one user are limited above.
+const OF_LOOPBACK: Limit = Limit { burst: 200, one_per: Duration::from_millis(200) };
 const MAX_KEYS: usize = 10_000;
 
 #[derive(Clone, Copy)]
@@ -35,12 +41,29 @@ pub(super) struct RateLimiter {
 struct AllBuckets {
     of_login: Buckets<(IpAddr, [u8; 32])>,
     of_address: Buckets<IpAddr>,
+    of_loopback: Buckets<IpAddr>,
+}
+
+impl AllBuckets {
+    fn of(&mut self, address: IpAddr) -> &mut Buckets<IpAddr> {
+        if address.is_loopback() { &mut self.of_loopback } else { &mut self.of_address }
+    }
 }
 
 impl RateLimiter {
     pub(super) fn new() -> Self {
-        let all = AllBuckets { of_login: Buckets::new(OF_LOGIN), of_address: Buckets::new(OF_ADDRESS) };
+        let all = AllBuckets {
+            of_login: Buckets::new(OF_LOGIN),
+            of_address: Buckets::new(OF_ADDRESS),
+            of_loopback: Buckets::new(OF_LOOPBACK),
+        };
         Self { buckets: Mutex::new(all) }
+    }
+
+    /// Whether a try would be refused. For what is answered without checking a password: it must not tell a right guess
+    /// from a wrong one when the tries are used up.
+    pub(super) fn check(&self, peer: IpAddr, username: &str) -> Result<(), TooMany> {
+        self.lock().of_login.check(&(network_of(peer), digest(username)), Instant::now())
     }
 
     /// Counts a try. It counts before the password is checked, so that many at once gain nothing.
@@ -48,9 +71,9 @@ impl RateLimiter {
         let now = Instant::now();
         let address = network_of(peer);
         let mut all = self.lock();
-        all.of_address.check(&address, now)?;
+        all.of(address).check(&address, now)?;
         all.of_login.check(&(address, digest(username)), now)?;
-        all.of_address.count(address, now);
+        all.of(address).count(address, now);
         all.of_login.count((address, digest(username)), now);
         Ok(())
     }
@@ -60,7 +83,7 @@ impl RateLimiter {
         let address = network_of(peer);
         let mut all = self.lock();
         all.of_login.full_at.remove(&(address, digest(username)));
-        all.of_address.uncount(&address);
+        all.of(address).uncount(&address);
     }
 
     fn lock(&self) -> MutexGuard<'_, AllBuckets> {
@@ -167,6 +190,18 @@ mod tests {
         let peer = address("10.0.0.1");
         let tried = (0..1_000).take_while(|n| limiter.count_try(peer, &format!("user{n}")).is_ok()).count();
         assert_eq!(u32::try_from(tried).unwrap(), OF_ADDRESS.burst);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_tunnels_end_many_users_may_try() {
+        let limiter = RateLimiter::new();
+        let peer = address("127.0.0.1");
+        for number in 0..100 {
+            assert_eq!(limiter.count_try(peer, &format!("user{number}")), Ok(()));
+        }
+        assert_eq!(use_up(&limiter, peer, "admin"), OF_LOGIN.burst);
+        assert!(limiter.check(peer, "admin").is_err());
+        assert_eq!(limiter.check(peer, "other"), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use super::cookie::MAX_AGE_S;
 use super::password::MIN_PASSWORD_CHARS;
+use super::rate_limit::TooMany;
 use super::{Auth, Proof, UserIdentity, origin, peer_ip, sha256_hex};
 use crate::data_dir::INITIAL_ADMIN_PASSWORD;
 use crate::random;
@@ -70,6 +71,12 @@ impl From<ApiError> for LoginError {
     }
 }
 
+impl From<TooMany> for LoginError {
+    fn from(refused: TooMany) -> Self {
+        Self::TooMany { retry_after_s: refused.retry_after_s }
+    }
+}
+
 impl From<LoginError> for ApiError {
     fn from(error: LoginError) -> Self {
         match error {
@@ -130,6 +137,7 @@ impl Auth {
     /// Checks a password and begins a session.
     pub async fn login(&self, parts: &Parts, username: &str, password: &str) -> Result<LoggedInSession, LoginError> {
         origin::check(parts)?;
+        self.notice_changes_from_outside().await?;
         let row = self.check_password(peer_ip(parts), username, password).await?;
         let value = random::hex(&random::bytes::<32>().map_err(ApiError::internal)?);
         let session = NewSession {
@@ -184,23 +192,28 @@ impl Auth {
         Ok(())
     }
 
-    /// The user with this name and password. Every try counts until one succeeds.
+    /// The user with this name and password. Every try counts until one succeeds, except for one that is known to be
+    /// wrong: it tells the caller nothing new.
     pub(super) async fn check_password(
         &self,
         peer: IpAddr,
         username: &str,
         password: &str,
     ) -> Result<UserRow, LoginError> {
-        self.inner
-            .limiter
-            .count_try(peer, username)
-            .map_err(|refused| LoginError::TooMany { retry_after_s: refused.retry_after_s })?;
+        let key = self.password_key(username, password);
+        if self.inner.cache.is_wrong(&key) {
+            tracing::debug!(%peer, "wrong user or password, once more");
+            return Err(LoginError::Wrong);
+        }
+        let generation = self.inner.cache.generation();
+        self.inner.limiter.count_try(peer, username)?;
         let row = self.inner.store.user_by_name(username).await.map_err(ApiError::from)?;
         let hash = row.as_ref().map(|row| row.password_hash.clone());
         let is_right = self.inner.hasher.verify(password.to_owned(), hash).await?;
         let Some(row) = row.filter(|_| is_right) else {
             // not the name: people type their password there
             tracing::warn!(%peer, "wrong user or password");
+            self.inner.cache.put_wrong(key, generation);
             return Err(LoginError::Wrong);
         };
         self.inner.limiter.succeeded(peer, username);

@@ -148,14 +148,43 @@ async fn nobody_is_let_in_for_coming_from_the_same_host() {
 #[tokio::test]
 async fn too_many_tries_are_refused_with_a_time_to_wait() {
     let fixture = with_password().await;
-    for _ in 0..10 {
-        assert_eq!(fixture.login("admin", "wrong").await.status, StatusCode::UNAUTHORIZED);
+    let right = [("authorization", basic(&format!("admin:{PASSWORD}")))];
+    let right = right.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let cookie = fixture.cookie().await;
+    assert_eq!(fixture.get("/admin", &right).await.status, StatusCode::OK);
+    for number in 0..10 {
+        assert_eq!(fixture.login("admin", &format!("wrong{number}")).await.status, StatusCode::UNAUTHORIZED);
     }
     let refused = fixture.login("admin", PASSWORD).await;
     assert_eq!((refused.status, refused.reason()), (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"));
     assert!(refused.retry_after.unwrap().parse::<u64>().unwrap() > 0);
-    let by_header = fixture.get("/admin", &[("authorization", &basic(&format!("admin:{PASSWORD}")))]).await;
-    assert_eq!(by_header.status, StatusCode::TOO_MANY_REQUESTS);
+    // it was right a moment ago, but who guesses must not learn that
+    assert_eq!(fixture.get("/admin", &right).await.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(fixture.get("/admin", &[("cookie", &cookie)]).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_program_with_an_old_password_locks_nobody_out() {
+    let fixture = with_password().await;
+    for _ in 0..30 {
+        let answer = fixture.get("/admin", &[("authorization", &basic("admin:an old password"))]).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+    let cookie = fixture.cookie().await;
+    let change = json!({"current_password": PASSWORD, "new_password": "an old password"});
+    let headers = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    assert_eq!(fixture.call("POST", "/auth/update-password", &headers, change).await.status, StatusCode::OK);
+    let answer = fixture.get("/admin", &[("authorization", &basic("admin:an old password"))]).await;
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_join_token_in_place_of_an_api_key_is_named() {
+    let fixture = with_password().await;
+    let answer = fixture.get("/admin", &[("authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let told = answer.body["message"].as_str().unwrap();
+    assert!(told.contains("join token") && told.contains("API key"), "{told}");
 }
 
 #[tokio::test]

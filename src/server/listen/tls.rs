@@ -1,6 +1,7 @@
 //! The server's certificate: read with errors that name the file, and read again when the files change.
 
 use crate::config::TlsFiles;
+use crate::fingerprint::Fingerprint;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, ServerConfig};
@@ -106,6 +107,18 @@ impl Tls {
         Ok(Self { files: files.clone(), seen, current, acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
+    /// Of the certificate that is shown now.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.current.get().cert.first().map(Fingerprint::of)
+    }
+
+    /// Whether nobody else vouches for the certificate that is shown now, so that others must be told which it is.
+    pub fn is_self_signed(&self) -> bool {
+        let current = self.current.get();
+        let [certificate] = current.cert.as_slice() else { return false };
+        webpki::EndEntityCert::try_from(certificate).is_ok_and(|parsed| parsed.issuer() == parsed.subject())
+    }
+
     pub(super) fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
@@ -130,7 +143,8 @@ impl Tls {
         match read(&self.files) {
             Ok(certificate) => {
                 self.current.replace(certificate);
-                tracing::info!(certificate = %self.files.certificate.display(), "certificate read again");
+                let fingerprint = self.fingerprint().map(tracing::field::display);
+                tracing::info!(certificate = %self.files.certificate.display(), fingerprint, "certificate read again");
             }
             Err(error) => tracing::warn!(%error, "the changed certificate cannot be used; the old one stays in use"),
         }
@@ -160,6 +174,10 @@ impl Stamps {
 struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
 impl CurrentCertificate {
+    fn get(&self) -> Arc<CertifiedKey> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn replace(&self, certificate: CertifiedKey) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(certificate);
     }
@@ -173,7 +191,7 @@ impl fmt::Debug for CurrentCertificate {
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Some(self.get())
     }
 }
 

@@ -3,27 +3,46 @@
 use crate::server::ServerState;
 use crate::server::auth::{LoginError, PasswordError, came_over_https};
 use crate::server::error::ApiError;
+use crate::server::listen::{PeerAddress, Tls};
 use crate::server::registry::view;
 use crate::server::rest::fleet;
 use api::{FleetSnapshot, Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
 use app::backend::{Backend, BackendFailed};
 use app::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 use async_trait::async_trait;
-use http::header;
+use http::header::{self, HeaderName};
 use http::request::Parts;
 use std::collections::BTreeMap;
+
+/// What proxies add to a request that they pass on.
+const PROXY_HEADERS: [HeaderName; 4] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-proto"),
+];
 
 /// Answers the pages and server functions of one request.
 pub struct UiBackend {
     state: ServerState,
     port: u16,
+    tls: Option<Tls>,
     request_id: String,
 }
 
 impl UiBackend {
     /// `port` is what the server listens on.
-    pub fn new(state: ServerState, port: u16, request_id: String) -> Self {
-        Self { state, port, request_id }
+    pub fn new(state: ServerState, port: u16, tls: Option<Tls>, request_id: String) -> Self {
+        Self { state, port, tls, request_id }
+    }
+
+    /// Of a certificate that no authority vouches for, when it is the one that the browser saw: a proxy in between has
+    /// another.
+    fn certificate_fingerprint(&self, request: &Parts) -> Option<String> {
+        let is_https = request.extensions.get::<PeerAddress>().is_some_and(|peer| peer.https);
+        let is_forwarded = PROXY_HEADERS.iter().any(|name| request.headers.contains_key(name));
+        let tls = self.tls.as_ref().filter(|tls| is_https && !is_forwarded && tls.is_self_signed())?;
+        tls.fingerprint().map(|fingerprint| fingerprint.to_string())
     }
 
     fn failed(&self, error: &ApiError) -> BackendFailed {
@@ -144,6 +163,7 @@ impl Backend for UiBackend {
             token_file: self.state.auth.join_token_file().map(|file| file.display().to_string()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             port: self.port,
+            certificate_fingerprint: self.certificate_fingerprint(request),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod backend;
 
+use super::listen::Tls;
 use super::{ServerState, assets};
 use crate::server::rest::{RequestId, not_found};
 use app::BrowserFiles;
@@ -24,9 +25,9 @@ use std::sync::Arc;
 const OUTPUT_NAME: &str = "app";
 
 /// The UI's routes, and a page for people who come to a path that is none.
-pub fn router(state: ServerState, port: u16) -> Router<ServerState> {
+pub fn router(state: ServerState, port: u16, tls: Option<Tls>) -> Router<ServerState> {
     let options = LeptosOptions::builder().output_name(OUTPUT_NAME).build();
-    let context = move || provide_server(&state, port);
+    let context = move || provide_server(&state, port, tls.as_ref());
     let shell = {
         let options = options.clone();
         move || app::shell(options.clone())
@@ -57,11 +58,11 @@ fn wants_page(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// What pages and server functions find as their context.
-fn provide_server(state: &ServerState, port: u16) {
+fn provide_server(state: &ServerState, port: u16, tls: Option<&Tls>) {
     let request_id = use_context::<http::request::Parts>()
         .and_then(|request| request.extensions.get::<RequestId>().cloned())
         .map_or_else(String::new, |RequestId(id)| id);
-    let backend: SharedBackend = Arc::new(UiBackend::new(state.clone(), port, request_id));
+    let backend: SharedBackend = Arc::new(UiBackend::new(state.clone(), port, tls.cloned(), request_id));
     provide_context(backend);
     provide_context(BrowserFiles(assets::browser_folder()));
     forbid_foreign_code();

@@ -2,6 +2,7 @@
 
 pub mod api_keys;
 mod body;
+mod dashboard;
 mod devices;
 mod extract;
 pub mod fleet;
@@ -47,6 +48,7 @@ fn resources() -> (Router<ServerState>, utoipa::openapi::OpenApi) {
         .merge(workers::routes())
         .merge(devices::routes())
         .merge(fleet::routes())
+        .merge(dashboard::routes())
         .merge(protocol::routes())
         .merge(health::routes())
         .merge(login::router())

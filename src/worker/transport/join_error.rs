@@ -57,11 +57,23 @@ pub enum JoinError {
 
     /// The certificate's issuer is not trusted here.
     #[error(
-        "the certificate of {address} is from an authority that this host does not know; give its CA certificate with --ca-file"
+        "the certificate of {address} is from an authority that this host does not know; give its CA certificate with --ca-file, or, for a certificate that signed itself, the fingerprint that the server prints when it starts with --server-fingerprint"
     )]
     UnknownAuthority {
         /// Host and port.
         address: String,
+    },
+    /// It is not the certificate that was pinned.
+    #[error(
+        "the certificate of {address} has the fingerprint {presented}, and --server-fingerprint says {expected}; give the new one if the server's certificate was renewed, else find out who answers there"
+    )]
+    OtherCertificate {
+        /// Host and port.
+        address: String,
+        /// What was given.
+        expected: String,
+        /// What the server shows.
+        presented: String,
     },
     /// The certificate is for other names.
     #[error(

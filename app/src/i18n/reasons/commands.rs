@@ -37,7 +37,7 @@ impl OsFamily {
             "oracle linux",
             "amazon",
         ];
-        let os = os.to_lowercase();
+        let os = os.to_ascii_lowercase();
         // `Ubuntu Kylin` is an Ubuntu: Debian's names come first.
         if DEBIAN.iter().any(|name| os.contains(name)) {
             return Self::Debian;

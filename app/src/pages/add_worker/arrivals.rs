@@ -8,6 +8,7 @@ use crate::fleet::use_fleet;
 use crate::format::{self, Zone};
 use crate::i18n::{ReasonContext, ReasonText, Text, reason_text, use_text};
 use crate::icon::Icon;
+use crate::order::sort;
 use crate::paths;
 use crate::reactive::{When, each, memo};
 use api::{Condition, ConditionStatus, Severity, WorkerId, WorkerView};
@@ -65,7 +66,7 @@ pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
 
 fn newest_first(joined: impl Iterator<Item = (i64, WorkerId)>, opened_ms: i64) -> Vec<WorkerId> {
     let mut arrived: Vec<(i64, WorkerId)> = joined.filter(|(joined_ms, _)| *joined_ms >= opened_ms).collect();
-    arrived.sort_unstable_by(|left, right| right.cmp(left));
+    sort(&mut arrived, |left, right| right.cmp(left));
     arrived.into_iter().map(|(_, id)| id).collect()
 }
 

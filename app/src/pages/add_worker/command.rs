@@ -244,9 +244,16 @@ pub struct JoinRequest {
     pub device_count: u32,
     /// The container's image.
     pub image: Image,
+    /// Of the server's certificate, when no authority vouches for it.
+    pub server_fingerprint: Option<Argument>,
 }
 
 impl JoinRequest {
+    /// The fingerprint that the worker must be told to trust the server.
+    fn pin(&self) -> Option<&Argument> {
+        self.server_fingerprint.as_ref().filter(|_| self.server_url().is_https())
+    }
+
     /// Where the worker finds the server.
     pub fn server_url(&self) -> &ServerUrl {
         match &self.route {
@@ -281,7 +288,9 @@ pub fn check_devices_command(vendor: Vendor, packaging: Packaging) -> &'static s
 /// Shows whether the host reaches the server. Without proxies, as the worker itself goes.
 pub fn check_server_command(request: &JoinRequest) -> String {
     let url = shell_quoted(&request.server_url().join("/healthz"));
-    format!("curl -sS --noproxy '*' --max-time 5 {url} && echo")
+    // whether the certificate is the right one is for the worker to see
+    let insecure = if request.pin().is_some() { " --insecure" } else { "" };
+    format!("curl -sS{insecure} --noproxy '*' --max-time 5 {url} && echo")
 }
 
 fn container_command(request: &JoinRequest) -> String {
@@ -323,6 +332,9 @@ fn ascend_container_options(device_count: u32) -> Vec<String> {
 /// The options of `gpustack start` for a worker, without the token.
 fn worker_options(request: &JoinRequest, quoting: Quoting) -> Vec<String> {
     let mut words = vec![option("--server-url", &request.server_url().to_string(), quoting)];
+    if let Some(fingerprint) = request.pin() {
+        words.push(option("--server-fingerprint", fingerprint.as_str(), quoting));
+    }
     let behind_tunnels = matches!(request.route, Route::BehindTunnels { .. });
     if behind_tunnels {
         // the server probes this address, and the tunnel ends on the server's own loopback address
@@ -527,6 +539,7 @@ mod tests {
             worker_port: DEFAULT_WORKER_PORT,
             device_count: vendor.usual_device_count(),
             image: Image::parse("gpustack:0.1.0").unwrap(),
+            server_fingerprint: None,
         }
     }
 
@@ -591,6 +604,16 @@ mod tests {
     #[test]
     fn the_binary_needs_address_and_token_only() {
         assert_snapshot!(join_command(&request(Vendor::Ascend910b, Packaging::Binary)));
+    }
+
+    #[test]
+    fn a_certificate_that_no_authority_vouches_for_is_named_to_the_worker() {
+        let mut pinned = request(Vendor::Cpu, Packaging::Binary);
+        pinned.server_fingerprint = Some(Argument::parse("sha256:5e1f").unwrap());
+        assert_eq!(value_of(&arguments_seen_by("gpustack", &join_command(&pinned)), "--server-fingerprint"), None);
+        assert!(!check_server_command(&pinned).contains("--insecure"));
+        pinned.route = Route::Direct(ServerUrl::parse("https://10.0.0.1:8090").unwrap());
+        assert_snapshot!([check_server_command(&pinned), join_command(&pinned)].join("\n"));
     }
 
     #[test]

@@ -251,6 +251,7 @@ impl JoinForm {
         let device_count = self.device_count(faults);
         let image = self.image(defaults, faults);
         let token = faults.keep_token(Argument::parse(&defaults.join.token));
+        let fingerprint = defaults.join.certificate_fingerprint.as_deref();
         let request = JoinRequest {
             vendor: self.vendor,
             packaging: self.packaging,
@@ -260,6 +261,7 @@ impl JoinForm {
             worker_port: worker_port?,
             device_count: device_count?,
             image: image?,
+            server_fingerprint: fingerprint.and_then(|text| Argument::parse(text).ok()),
         };
         Some(HostPlan {
             check: format!(
@@ -459,6 +461,7 @@ mod tests {
                 token_file: None,
                 version: "0.1.0".into(),
                 port: 8090,
+                certificate_fingerprint: None,
             },
             worker_port: 10152,
             opened_ms: 0,

@@ -5,6 +5,7 @@ use crate::fleet::trouble::also;
 use crate::fleet::use_fleet;
 use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
+use crate::order::sort;
 use crate::reactive::{When, each, memo};
 use crate::widgets::{NextStep, SeverityIcon, use_zone};
 use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerState, WorkerView};
@@ -25,7 +26,7 @@ pub fn Conditions(
         let worker = worker.clone();
         memo(move || {
             let mut conditions = worker.with(|worker| worker.conditions.clone());
-            conditions.sort_by_key(|condition| std::cmp::Reverse(condition.severity));
+            sort(&mut conditions, |left, right| right.severity.cmp(&left.severity));
             conditions
         })
     };

@@ -1,8 +1,9 @@
 //! Which rows are shown, in which order, and which of them are in the window. Only the latter are in the document,
 //! so that a thousand workers scroll smoothly.
 
-use crate::browser::set_pixels;
+use crate::browser::{float, set_pixels};
 use crate::fleet::{Fleet, FleetPart, ListQuery};
+use crate::order::sort;
 use crate::reactive::{effect, memo};
 use api::{WorkerId, WorkerView};
 use leptos::html::ElementType;
@@ -69,7 +70,7 @@ fn initial_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
 fn matching_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
     fleet.over_all(|workers| {
         let mut matching: Vec<&WorkerView> = workers.iter().copied().filter(|worker| query.shows(worker)).collect();
-        matching.sort_by(|left, right| query.compare(left, right));
+        sort(&mut matching, |left, right| query.compare(left, right));
         matching.into_iter().map(|worker| worker.id).collect()
     })
 }
@@ -168,7 +169,7 @@ impl Geometry {
         let style = window().get_computed_style(container).ok()??;
         let columns = style.get_property_value("grid-template-columns").unwrap_or_default();
         let gap = style.get_property_value("row-gap").unwrap_or_default();
-        let gap: f64 = gap.strip_suffix("px").and_then(|gap| gap.parse().ok()).unwrap_or(0.0);
+        let gap: f64 = gap.strip_suffix("px").and_then(float).unwrap_or(0.0);
         let columns = if columns.ends_with("px") { columns.split_whitespace().count() } else { 1 };
         let row_height = item.get_bounding_client_rect().height() + gap;
         (row_height > gap).then_some(Self {

@@ -1,5 +1,5 @@
 use super::*;
-use rcgen::{CertifiedKey as Generated, generate_simple_self_signed};
+use rcgen::{CertificateParams, CertifiedKey as Generated, DnType, Issuer, KeyPair, generate_simple_self_signed};
 use tempfile::TempDir;
 
 fn generated() -> Generated<rcgen::KeyPair> {
@@ -70,7 +70,7 @@ fn a_renewed_pair_is_used_and_a_broken_one_is_not() {
     let (old, new) = (generated(), generated());
     let files = write_pair(&dir, old.cert.pem().as_bytes(), old.signing_key.serialize_pem().as_bytes());
     let mut tls = Tls::load(&files).unwrap();
-    let in_use = |tls: &Tls| tls.current.0.read().unwrap().cert[0].clone();
+    let in_use = |tls: &Tls| tls.current.get().cert[0].clone();
 
     std::fs::write(dir.path().join("new-key"), new.signing_key.serialize_pem()).unwrap();
     std::fs::rename(dir.path().join("new-key"), &files.key).unwrap();
@@ -81,4 +81,23 @@ fn a_renewed_pair_is_used_and_a_broken_one_is_not() {
     std::fs::rename(dir.path().join("new-cert"), &files.certificate).unwrap();
     tls.reload_if_changed();
     assert_eq!(in_use(&tls), *new.cert.der());
+}
+
+#[test]
+fn a_certificate_that_signed_itself_is_told_from_one_that_was_issued() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = generated();
+    let files = write_pair(&dir, own.cert.pem().as_bytes(), own.signing_key.serialize_pem().as_bytes());
+    let tls = Tls::load(&files).unwrap();
+    assert!(tls.is_self_signed());
+    assert_eq!(tls.fingerprint(), Some(Fingerprint::of(own.cert.der())));
+
+    let mut authority = CertificateParams::new([]).unwrap();
+    authority.distinguished_name.push(DnType::CommonName, "an authority");
+    let authority_key = KeyPair::generate().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let issued = CertificateParams::new(["gpu.example".to_owned()]).unwrap();
+    let issued = issued.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap();
+    let files = write_pair(&dir, issued.pem().as_bytes(), key.serialize_pem().as_bytes());
+    assert!(!Tls::load(&files).unwrap().is_self_signed());
 }

@@ -1,5 +1,6 @@
 //! What an HTTP library's error, or an answer that is not the one asked for, means.
 
+use super::tls::PinMismatch;
 use super::{JoinError, SecretWas, now_ms};
 use crate::worker::transport::CertificateClocks;
 use api::{ErrorBody, ServerUrl, error_reason};
@@ -145,11 +146,22 @@ fn tls_cause(error: &TlsError, address: String) -> JoinError {
             CertificateError::NotValidYetContext { not_before, .. } => {
                 JoinError::CertificateNotYetValid { address, clocks: clocks(Some(not_before)) }
             }
-            CertificateError::Other(other) if is_its_own_authority(other) => JoinError::UnknownAuthority { address },
+            CertificateError::Other(other) => refused_otherwise(other, address),
             other => JoinError::Tls { address, detail: quote(&other.to_string(), QUOTE_LIMIT_CHARS) },
         },
         other => JoinError::Tls { address, detail: quote(&other.to_string(), QUOTE_LIMIT_CHARS) },
     }
+}
+
+fn refused_otherwise(error: &rustls::OtherError, address: String) -> JoinError {
+    if let Some(PinMismatch { expected, presented }) = error.0.downcast_ref() {
+        let (expected, presented) = (expected.to_string(), presented.to_string());
+        return JoinError::OtherCertificate { address, expected, presented };
+    }
+    if is_its_own_authority(error) {
+        return JoinError::UnknownAuthority { address };
+    }
+    JoinError::Tls { address, detail: quote(&error.to_string(), QUOTE_LIMIT_CHARS) }
 }
 
 /// A self-signed certificate as `openssl req -x509` makes them: the authority's and the server's in one.

@@ -2,15 +2,17 @@
 
 use super::TransportError;
 use crate::config::ServerTrust;
+use crate::fingerprint::Fingerprint;
 use api::ServerUrl;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::path::Path;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// The TLS settings for talking to that server. The host's authorities are read only when TLS will be spoken.
 pub(in crate::worker) fn client_config(
@@ -22,6 +24,9 @@ pub(in crate::worker) fn client_config(
     }
     match trust {
         ServerTrust::SameProcess => trust_anybody(),
+        ServerTrust::Pinned(fingerprint) => {
+            with_verifier(|provider| Ok(Arc::new(HolderOfKey { accepted: Accepted::Pinned(*fingerprint), provider })))
+        }
         ServerTrust::System => trust_authorities(&[]),
         ServerTrust::CaFile(path) => trust_authorities(&certificates_in(path)?),
     }
@@ -29,7 +34,7 @@ pub(in crate::worker) fn client_config(
 
 /// Settings that believe any certificate. Nothing secret may be sent with them except to this same host.
 pub(super) fn trust_anybody() -> Result<ClientConfig, TransportError> {
-    with_verifier(|provider| Ok(Arc::new(Anybody { provider })))
+    with_verifier(|provider| Ok(Arc::new(HolderOfKey { accepted: Accepted::Anybody, provider })))
 }
 
 fn no_authorities() -> Result<ClientConfig, TransportError> {
@@ -126,22 +131,44 @@ impl ServerCertVerifier for AuthoritiesOrGiven {
     }
 }
 
-/// Believes any certificate, but still checks that the peer holds its key.
+/// The server shows another certificate than the one that it was to show.
+#[derive(Debug, Error)]
+#[error("the certificate has the fingerprint {presented}, and not {expected}")]
+pub(super) struct PinMismatch {
+    pub(super) expected: Fingerprint,
+    pub(super) presented: Fingerprint,
+}
+
+/// Looks at no name, date or issuer of a certificate, but still checks that the peer holds its key.
 #[derive(Debug)]
-struct Anybody {
+struct HolderOfKey {
+    accepted: Accepted,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anybody {
+#[derive(Clone, Copy, Debug)]
+enum Accepted {
+    Anybody,
+    Pinned(Fingerprint),
+}
+
+impl ServerCertVerifier for HolderOfKey {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
+        end_entity: &CertificateDer<'_>,
         _intermediates: &[CertificateDer<'_>],
         _server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        let presented = Fingerprint::of(end_entity);
+        match self.accepted {
+            Accepted::Pinned(expected) if expected != presented => {
+                let mismatch = OtherError(Arc::new(PinMismatch { expected, presented }));
+                Err(CertificateError::Other(mismatch).into())
+            }
+            Accepted::Pinned(_) | Accepted::Anybody => Ok(ServerCertVerified::assertion()),
+        }
     }
 
     fn verify_tls12_signature(
