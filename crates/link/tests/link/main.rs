@@ -12,6 +12,8 @@ mod joining;
 #[cfg(test)]
 mod keys_in_use;
 #[cfg(test)]
+mod nginx;
+#[cfg(test)]
 mod outer_tls;
 #[cfg(test)]
 mod requests;
