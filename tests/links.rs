@@ -10,10 +10,10 @@
 mod common;
 mod support;
 
-use api::LinkDeclined;
+use api::{LinkDeclined, ServerUrl};
 use bytes::Bytes;
 use common::{TOKEN, TestServer, TestWorker, until};
-use gpustack::config::WorkerConfig;
+use gpustack::config::{ServerTrust, TlsFiles, WorkerConfig};
 use http::{Method, StatusCode};
 use link::{
     AllowedTargets, DialConfig, DialError, Dialer, DirectTransport, JoinError, JoinToken, KeyPair, Link, LinkEnd,
@@ -236,6 +236,27 @@ async fn links_come_back_when_the_server_does_also_under_a_new_key() {
     let server = TestServer::start_again(address, data_dir).await;
     row(&server, "npu-1", has_link).await;
     assert_ne!(std::fs::read_to_string(&server_key).unwrap(), first_key);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_link_stands_over_https_too_under_the_trust_that_rest_has() {
+    let made = rcgen::generate_simple_self_signed(vec!["gpustack.example".to_owned()]).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let server = TestServer::start_tls(TlsFiles { key, certificate: certificate.clone() }).await;
+    let host = Host::new();
+    let worker = host
+        .start_worker(WorkerConfig {
+            server_url: ServerUrl::parse(&format!("https://{}", server.address)).unwrap(),
+            // the certificate itself, made for another name
+            trust: ServerTrust::CaFile(certificate),
+            ..named(host.config(server.address), "npu-1")
+        })
+        .await;
+    row(&server, "npu-1", |row| row["state"] == "ready" && has_link(row)).await;
     worker.stop().await;
 }
 

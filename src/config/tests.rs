@@ -203,7 +203,10 @@ fn known_keys_without_effect_are_a_warning_and_others_an_error() {
         ("worker-name: a", "unknown key `worker-name` in FILE did you mean `worker_name`?"),
         ("something_else_altogether: 1", "unknown key `something_else_altogether` in FILE"),
         ("key_rotation: 1h", "unknown key `key_rotation` in FILE did you mean `security.key_rotation`?"),
-        ("security: {key_rotatoin: 1h}", "unknown key `security.key_rotatoin` in FILE did you mean `security.key_rotation`?"),
+        (
+            "security: {key_rotatoin: 1h}",
+            "unknown key `security.key_rotatoin` in FILE did you mean `security.key_rotation`?",
+        ),
     ] {
         assert_eq!(error(&Given { file: Some(file), ..Given::default() }), expected);
     }

@@ -39,7 +39,7 @@ pub struct LinkView {
     pub carrier: LinkCarrier,
     /// The other end of the connection, `address:port`, which may be a proxy's or a bastion's.
     pub peer: String,
-    /// What changes all the time.
+    /// What changes all the time: round trip in milliseconds, bytes received from the worker, bytes sent to it.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Option<f64>>))]
     pub readings: LinkReadings,
 }

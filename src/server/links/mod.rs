@@ -13,7 +13,7 @@ use crate::data_dir::LINK_KEY;
 use crate::server::auth::Auth;
 use crate::server::membership::Membership;
 use crate::server::registry::Registry;
-use api::{LinkCarrier, WorkerId};
+use api::{LinkCarrier, LinkLoss, WorkerId};
 use gatekeeper::WorkerGatekeeper;
 use link::{Acceptor, Carrier, CloseReason, Drain, KeyError, KeyPair, LinkHandle, Tuning};
 use observer::FactObserver;
@@ -97,12 +97,12 @@ fn carrier(link: &LinkHandle) -> LinkCarrier {
     }
 }
 
-fn loss(reason: &CloseReason) -> api::LinkLoss {
+fn loss(reason: &CloseReason) -> LinkLoss {
     match reason {
-        CloseReason::Silent => api::LinkLoss::Silent,
-        CloseReason::Broken(_) => api::LinkLoss::Broken,
+        CloseReason::Silent => LinkLoss::Silent,
+        CloseReason::Broken(_) => LinkLoss::Broken,
         CloseReason::ClosedByWorker | CloseReason::Replaced | CloseReason::Revoked | CloseReason::Stopping => {
-            api::LinkLoss::Closed
+            LinkLoss::Closed
         }
     }
 }

@@ -33,11 +33,20 @@ impl LinkObserver for FactObserver {
     }
 
     fn closed(&self, link: &LinkHandle, reason: &CloseReason) {
+        if *reason == CloseReason::Stopping {
+            // the server's own doing, and nothing to tell of a worker
+            return;
+        }
         let Some(worker) = self.worker(link) else { return };
-        let mut facts = worker.facts();
-        // asked while the facts are held: a newer link that stands by now has told of itself, or is about to
-        if self.links.get(worker.id()).is_none() {
+        {
+            let mut facts = worker.facts();
+            // asked while the facts are held: a newer link that stands by now has told of itself, or is about to
+            if self.links.get(worker.id()).is_some() {
+                return;
+            }
             facts.link_closed(loss(reason), self.registry.clock().now());
         }
+        // whether it can be reached at all depends on the direct way now
+        worker.probe.probe_now();
     }
 }
