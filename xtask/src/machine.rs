@@ -52,6 +52,12 @@ pub struct Need {
     programs: &'static [&'static str],
 }
 
+/// What the Rust tests start.
+pub const RUST_TEST_NEEDS: [Need; 1] = [
+    // Debian has it where only root's path looks
+    Need { package: "nginx", programs: &["nginx", "/usr/sbin/nginx"] },
+];
+
 /// What the browser tests start besides Node.js.
 pub const BROWSER_TEST_NEEDS: [Need; 2] = [
     Need { package: "chromium", programs: &["chromium", "chromium-browser", "google-chrome"] },
@@ -67,7 +73,7 @@ pub fn install_missing(needs: &[Need]) -> Result<()> {
     let list = missing.join(" ");
     let how = format!("install it by hand: `sudo apt-get install {list}`, or what your system calls it");
     let Some(apt_get) = apt_get_as_root() else {
-        bail!("missing for the browser tests: {list}; {how}");
+        bail!("missing for the tests: {list}; {how}");
     };
     eprintln!("installing {list}");
     if apt_install(apt_get, &missing).is_ok() {

@@ -1,6 +1,6 @@
 //! Every test there is.
 
-use crate::machine::{self, BROWSER_TEST_NEEDS};
+use crate::machine::{self, BROWSER_TEST_NEEDS, RUST_TEST_NEEDS};
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
 use crate::{browser, process};
@@ -20,7 +20,8 @@ pub fn run_all(workspace: &Workspace, with_browser: bool) -> Result<()> {
     if with_browser {
         machine::require_node()?;
     }
-    let mut steps = Steps::new(if with_browser { 6 } else { 3 });
+    let mut steps = Steps::new(if with_browser { 7 } else { 4 });
+    steps.run("programs for the Rust tests", || machine::install_missing(&RUST_TEST_NEEDS))?;
     if with_browser {
         steps.run("programs and packages for the browser tests", || install(workspace))?;
     }
