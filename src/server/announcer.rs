@@ -368,14 +368,13 @@ mod tests {
         worker.facts().link_opened(peer, LinkCarrier::Stream, round.registry.clock().now());
         round.go_on(1).await;
         worker.facts().link_closed(LinkLoss::Closed, round.registry.clock().now());
+        round.go_on(2).await;
         let mut statuses = Vec::new();
         for _ in 0..3 {
-            round.go_on(1).await;
-        }
-        while let Ok(announcement) = updates.try_recv() {
-            let update = announcement.event.as_ref().map(read_update);
-            let changed = update.into_iter().flat_map(|update| update.changed);
-            statuses.extend(changed.flat_map(|worker| worker.conditions).filter(|told| told.kind == ConditionKind::Link).map(|told| told.status));
+            let changed = told(&mut updates).await.changed;
+            let conditions = changed.into_iter().flat_map(|worker| worker.conditions);
+            let link = conditions.filter(|condition| condition.kind == ConditionKind::Link);
+            statuses.extend(link.map(|condition| condition.status));
         }
         assert_eq!(statuses, [ConditionStatus::True, ConditionStatus::Unknown, ConditionStatus::False]);
     }

@@ -180,6 +180,7 @@ impl Client {
         match self {
             Self::Http1(requests) => {
                 let request = request.header("host", "worker").uri(path).body(Empty::new()).unwrap();
+                requests.ready().await.unwrap();
                 length(requests.send_request(request).await.unwrap().into_body()).await
             }
             Self::Http2(requests) => {

@@ -92,17 +92,8 @@ impl Acceptor {
             return upgrade::busy(jitter::up_to(BUSY_RETRY));
         };
         let on_upgrade = hyper::upgrade::on(&mut request);
-        tokio::spawn(self.clone().take(Incoming::Request(on_upgrade), carrier, peer, permit));
+        tokio::spawn(self.clone().take(on_upgrade, carrier, peer, permit));
         upgrade::switching(carrier, websocket_accept.as_deref())
-    }
-
-    /// Makes a link of a stream that needs no HTTP before it, when there is room for another handshake.
-    pub fn take_stream(&self, io: BoxedIo, peer: SocketAddr) {
-        let Ok(permit) = Arc::clone(&self.shared.under_way).try_acquire_owned() else {
-            debug!(%peer, "no more links for the moment");
-            return;
-        };
-        tokio::spawn(self.clone().take(Incoming::Stream(io), Carrier::Stream, peer, permit));
     }
 
     /// The links that stand.
@@ -112,9 +103,9 @@ impl Acceptor {
 
     /// Goes through the handshake and leaves the link to a task of its own, so that an idle link does not carry the
     /// handshake's memory.
-    async fn take(self, incoming: Incoming, carrier: Carrier, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+    async fn take(self, on_upgrade: OnUpgrade, carrier: Carrier, peer: SocketAddr, permit: OwnedSemaphorePermit) {
         let deadline = self.shared.tuning.handshake_deadline;
-        let begun = tokio::time::timeout(deadline, self.begin(incoming, carrier, peer)).await;
+        let begun = tokio::time::timeout(deadline, self.begin(on_upgrade, carrier, peer)).await;
         drop(permit);
         match begun.unwrap_or(Err(AcceptError::Deadline(deadline))) {
             Ok(begun) => {
@@ -127,8 +118,8 @@ impl Acceptor {
         }
     }
 
-    async fn begin(&self, incoming: Incoming, carrier: Carrier, peer: SocketAddr) -> Result<Begun, AcceptError> {
-        let io = incoming.ready(carrier).await?;
+    async fn begin(&self, on_upgrade: OnUpgrade, carrier: Carrier, peer: SocketAddr) -> Result<Begun, AcceptError> {
+        let io = upgraded(on_upgrade, carrier).await?;
         let traffic = Traffic::new();
         let accepted = self.shared.handshakes.receive(io, peer, &traffic).await?;
         let begun = driver::begin(accepted, carrier, traffic, &self.shared.tuning).await?;
@@ -156,21 +147,11 @@ impl fmt::Debug for Acceptor {
     }
 }
 
-/// Where a link's bytes will come from.
-enum Incoming {
-    Request(OnUpgrade),
-    Stream(BoxedIo),
-}
-
-impl Incoming {
-    async fn ready(self, carrier: Carrier) -> Result<BoxedIo, AcceptError> {
-        let io: BoxedIo = match self {
-            Self::Request(on_upgrade) => Box::new(TokioIo::new(on_upgrade.await.map_err(AcceptError::Upgrade)?)),
-            Self::Stream(io) => io,
-        };
-        Ok(match carrier {
-            Carrier::Stream => io,
-            Carrier::WebSocket => Box::new(WebSocketIo::new(io, Role::Server).await),
-        })
-    }
+/// The stream that is left of an HTTP connection once the answer to the upgrade is sent.
+async fn upgraded(on_upgrade: OnUpgrade, carrier: Carrier) -> Result<BoxedIo, AcceptError> {
+    let io: BoxedIo = Box::new(TokioIo::new(on_upgrade.await.map_err(AcceptError::Upgrade)?));
+    Ok(match carrier {
+        Carrier::Stream => io,
+        Carrier::WebSocket => Box::new(WebSocketIo::new(io, Role::Server).await),
+    })
 }

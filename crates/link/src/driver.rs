@@ -20,7 +20,8 @@ const GOODBYE_DEADLINE: Duration = Duration::from_secs(1);
 /// A link whose task is not running yet.
 pub(crate) struct Begun {
     pub handle: LinkHandle,
-    connection: Connection<ServerStream, Bytes>,
+    /// Boxed: kilobytes that would be in every future that hands it on.
+    connection: Box<Connection<ServerStream, Bytes>>,
     traffic: Arc<Traffic>,
     closing: Arc<Closing>,
     ping_interval: Duration,
@@ -59,7 +60,7 @@ pub(crate) async fn begin(
     });
     Ok(Begun {
         handle,
-        connection,
+        connection: Box::new(connection),
         traffic,
         closing,
         ping_interval: tuning.ping_interval,

@@ -150,3 +150,74 @@ async fn end(link: LinkHandle, retry_after: Duration, deadline: Duration) -> boo
     link.stop();
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::{CloseReason, Inner};
+    use crate::keys::PublicKey;
+    use crate::message::Generation;
+    use crate::meter::Traffic;
+    use crate::upgrade::Carrier;
+
+    async fn link(id: &str, process: u64, attempt: u64) -> LinkHandle {
+        let (near, _far) = tokio::io::duplex(1024);
+        let (requests, _connection) = h2::client::handshake(near).await.unwrap();
+        LinkHandle::new(Inner {
+            id: id.into(),
+            worker_key: PublicKey::from_bytes([0; 32]),
+            generation: Generation { process, attempt },
+            peer: "127.0.0.1:1".parse().unwrap(),
+            carrier: Carrier::Stream,
+            requests,
+            traffic: Traffic::new(),
+            closing: Arc::default(),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_later_attempt_or_another_process_takes_over() {
+        let registry = Registry::new();
+        let links = [link("a", 1, 1).await, link("a", 1, 2).await, link("a", 2, 1).await];
+        for link in &links {
+            assert!(registry.insert(link));
+            assert!(registry.get("a").unwrap().is_same_link(link));
+        }
+        let ends = links.map(|link| link.close_reason());
+        assert_eq!(ends, [Some(CloseReason::Replaced), Some(CloseReason::Replaced), None]);
+    }
+
+    #[tokio::test]
+    async fn an_earlier_attempt_that_arrives_late_changes_nothing() {
+        let registry = Registry::new();
+        let (newer, older) = (link("a", 1, 2).await, link("a", 1, 1).await);
+        assert!(registry.insert(&newer));
+        assert!(!registry.insert(&older));
+        assert!(registry.get("a").unwrap().is_same_link(&newer));
+        assert_eq!(newer.close_reason(), None);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_older_link_leaves_the_newer_one() {
+        let registry = Registry::new();
+        let (older, newer) = (link("a", 1, 1).await, link("a", 1, 2).await);
+        registry.insert(&older);
+        registry.insert(&newer);
+        registry.remove(&older);
+        assert_eq!(registry.len(), 1);
+        registry.remove(&newer);
+        assert!(registry.is_empty());
+    }
+
+    #[tokio::test]
+    async fn names_do_not_touch_each_other_and_none_begins_after_the_end() {
+        let registry = Registry::new();
+        registry.insert(&link("a", 1, 1).await);
+        registry.insert(&link("b", 1, 1).await);
+        let mut names: Vec<String> = registry.all().iter().map(|link| link.id().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+        registry.drain(Drain { deadline: Duration::ZERO, ..Drain::default() }).await;
+        assert!(!registry.insert(&link("c", 1, 1).await));
+    }
+}

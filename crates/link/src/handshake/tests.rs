@@ -220,3 +220,29 @@ async fn a_refusal_arrives_at_a_worker_that_goes_on_talking() {
     let (answer, _) = tokio::join!(worker, server.receive(server_io));
     assert_eq!(answer, Message::Refused(Refusal::Malformed));
 }
+
+/// A worker that was let in and then speaks something else than HTTP/2.
+#[tokio::test]
+async fn a_worker_that_turns_to_nonsense_loses_its_link_and_who_waits_is_told() {
+    use crate::handle::{CloseReason, RequestError};
+    let (near, far) = pipe();
+    let server = Server::new();
+    let worker = KeyPair::generate().unwrap();
+    let (joined, accepted) = tokio::join!(join(&worker, None, near), server.receive(far));
+    let (mut stream, accepted) = (joined.ok().unwrap().stream, accepted.ok().unwrap());
+    let tuning = crate::tuning::Tuning::default();
+    let carrier = crate::upgrade::Carrier::Stream;
+    let begun = crate::driver::begin(accepted, carrier, Traffic::new(), &tuning).await.unwrap();
+    let link = begun.handle.clone();
+    let waiting = async {
+        let request = http::Request::get("/").body(http_body_util::Empty::<Bytes>::new()).unwrap();
+        link.request(request, Duration::from_mins(1)).await.unwrap_err()
+    };
+    let nonsense = async {
+        stream.write_all(&[0xff; 100]).await.unwrap();
+        stream.flush().await.unwrap();
+    };
+    let (reason, error, ()) = tokio::join!(begun.run(), waiting, nonsense);
+    assert!(matches!(reason, CloseReason::Broken(_)), "{reason}");
+    assert!(matches!(error, RequestError::Closed(CloseReason::Broken(_))), "{error}");
+}

@@ -1,10 +1,10 @@
 //! Links that are replaced, ended, and dialled again.
 
-use crate::support::{PATIENCE, Server, Serving, Worker, ask, hello, soon, text};
+use crate::support::{PATIENCE, Server, Worker, ask, hello, soon, text};
 use axum::Router;
 use axum::routing::get;
 use bytes::Bytes;
-use link::{CloseReason, DialError, Dialer, Drain, Drained, LinkEnd, LinkUser, Next, RequestError, Tuning, Welcome};
+use link::{CloseReason, DialError, Drain, Drained, LinkEnd, LinkUser, Next, RequestError, Tuning, Welcome};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,24 +54,6 @@ async fn a_newer_link_takes_over_and_who_waits_for_the_older_is_told() {
     assert!(standing.is_same_link(&new) && !standing.is_same_link(&old));
     assert_eq!(text(ask(&standing, "/hello").await.unwrap()).await, "hello");
     assert_eq!(ask(&old, "/hello").await.unwrap_err(), RequestError::Closed(CloseReason::Replaced));
-}
-
-/// An attempt that a slow path held up arrives after the one that was made later.
-#[tokio::test]
-async fn an_attempt_that_arrives_late_does_not_take_over() {
-    let server = Server::start().await;
-    let worker = Worker::of(&server);
-    let mut dialer = Dialer::new(worker.config());
-    let name = Bytes::from_static(b"worker");
-    let first = soon(dialer.dial(name.clone())).await.unwrap();
-    let second = soon(dialer.dial(name.clone())).await.unwrap();
-    let _serving = Serving::start(second, hello());
-    let standing = server.opened(2).await;
-    assert_eq!(standing.generation().attempt, 2);
-    assert!(server.opened(1).await.generation().is_older_than(standing.generation()));
-    assert_eq!(server.closed(1).await, [CloseReason::Replaced]);
-    drop(first);
-    assert_eq!(text(ask(&standing, "/hello").await.unwrap()).await, "hello");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
