@@ -84,7 +84,7 @@ pub fn visited_page() -> String {
 /// Sets a length in the style of an element. Styles set by a script need no leave in the content security policy.
 pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
     // It fails for malformed values only.
-    let _ = element.style().set_property(property, &format!("{pixels:.0}px"));
+    let _ = element.style().set_property(property, &format!("{}px", crate::format::whole(pixels)));
 }
 
 /// Reads a decimal number. The browser's own way saves it the tables of Rust's.

@@ -24,18 +24,37 @@ impl Zone {
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const DAY_MS: i64 = 86_400_000;
 
+/// A number without decimals: `31`. Without Rust's own way of writing decimal numbers, which can do more than is wanted
+/// here and which the browser would have to load.
+pub fn whole(value: f64) -> String {
+    rounded(value).to_string()
+}
+
+/// A number with one decimal: `3.5`, `64.0`.
+pub fn tenths(value: f64) -> String {
+    let tenths = rounded(value * 10.0);
+    let sign = if tenths < 0 { "-" } else { "" };
+    let tenths = tenths.unsigned_abs();
+    format!("{sign}{}.{}", tenths / 10, tenths % 10)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "what is too large becomes the largest number there is")]
+fn rounded(value: f64) -> i64 {
+    value.round() as i64
+}
+
 /// A percentage without its sign: `31`.
 pub fn percent(value: f64) -> String {
-    format!("{:.0}", value.clamp(0.0, 100.0))
+    whole(value.clamp(0.0, 100.0))
 }
 
 /// Bytes as a number of GiB without the unit: `64`, `3.5`, `212`.
 pub fn gib(bytes: u64) -> String {
     let value = bytes as f64 / GIB;
-    let one_decimal = format!("{value:.1}");
+    let one_decimal = tenths(value);
     match one_decimal.strip_suffix(".0") {
         Some(whole) => whole.to_owned(),
-        None if value >= 100.0 => format!("{value:.0}"),
+        None if value >= 100.0 => whole(value),
         None => one_decimal,
     }
 }
@@ -69,7 +88,7 @@ pub fn grouped(number: u64) -> String {
 
 /// A round trip in milliseconds: `0.8`, `12`.
 pub fn milliseconds(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+    if value < 10.0 { tenths(value) } else { whole(value) }
 }
 
 struct CivilTime {
@@ -200,6 +219,22 @@ mod tests {
             (100 << 20, "0.1"),
         ] {
             assert_eq!(gib(bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest() {
+        for (value, as_whole, as_tenths) in [
+            (0.0, "0", "0.0"),
+            (0.04, "0", "0.0"),
+            (0.96, "1", "1.0"),
+            (17.46, "17", "17.5"),
+            (-0.04, "0", "0.0"),
+            (-0.3, "0", "-0.3"),
+            (-12.34, "-12", "-12.3"),
+            (f64::NAN, "0", "0.0"),
+        ] {
+            assert_eq!((whole(value).as_str(), tenths(value).as_str()), (as_whole, as_tenths), "{value}");
         }
     }
 

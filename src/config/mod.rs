@@ -322,7 +322,7 @@ fn server_trust(sources: &Sources<'_>, server_url: &ServerUrl) -> Result<ServerT
         return Err(given.bad("cannot be given together with --ca-file: it alone says which certificate is right"));
     }
     if !server_url.is_https() {
-        return Err(given.bad(format!("needs a server that speaks TLS, and {url} does not", url = server_url)));
+        return Err(given.bad(format!("needs a server that speaks TLS, and {server_url} does not")));
     }
     given.parse(|text| {
         let expected = "it must be sha256: and 64 hexadecimal digits, as the server prints them when it starts";

@@ -196,7 +196,7 @@ impl Round {
 fn log_change(facts: &Facts, from: WorkerState, to: WorkerState, reason: Option<&Reason>) {
     let (worker, name) = (facts.row.id.0, &facts.row.name);
     let told = serde_json::to_value(reason).unwrap_or_default();
-    let code = told["reason"].as_str();
+    let code = told.get("reason").and_then(serde_json::Value::as_str);
     let params = told.get("params").map(ToString::to_string);
     tracing::info!(worker, name, from = word(from), to = word(to), reason = code, params, "a worker's state changed");
 }

@@ -2,9 +2,8 @@
 
 use crate::site::{self, SiteFile};
 use crate::toolchain::{BROWSER_TARGET, BrowserToolchain};
-use crate::uncalled;
 use crate::workspace::{Profile, Workspace};
-use crate::{order, process};
+use crate::{order, process, uncalled};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,9 +61,9 @@ fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<
         .context("wasm-bindgen failed")?;
     let mut files = site::read_folder(&folder)?;
     if release {
-        for file in files.iter_mut().filter(|file| file.name.ends_with(".wasm")) {
-            file.bytes = order::sort_functions(&file.bytes)?;
-        }
+        let program = files.iter_mut().find(|file| file.name == "app_bg.wasm");
+        let program = program.context("wasm-bindgen made no app_bg.wasm")?;
+        program.bytes = order::sort_functions(&program.bytes)?;
     }
     Ok(files)
 }

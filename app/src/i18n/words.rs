@@ -45,8 +45,8 @@ pub struct WordMessages {
     pub health_critical: &'static str,
     /// A length of time.
     pub span: fn(Span) -> String,
-    /// Seconds with so many decimals.
-    pub seconds: fn(f64, usize) -> String,
+    /// A number of seconds.
+    pub seconds: fn(&str) -> String,
     /// A length of time before now.
     pub ago: fn(Span) -> String,
     /// Since a moment.
@@ -80,7 +80,7 @@ pub const EN: WordMessages = WordMessages {
     health_warning: "Warning",
     health_critical: "Critical",
     span: span_en,
-    seconds: |seconds, digits| format!("{seconds:.digits$} s"),
+    seconds: |seconds| format!("{seconds} s"),
     ago: |span| format!("{} ago", span_en(span)),
     since: |time| format!("since {time}"),
     on_server: "On the server's host",
@@ -109,7 +109,7 @@ pub const ZH: WordMessages = WordMessages {
     health_warning: "警告",
     health_critical: "严重",
     span: span_zh,
-    seconds: |seconds, digits| format!("{seconds:.digits$} 秒"),
+    seconds: |seconds| format!("{seconds} 秒"),
     ago: |span| format!("{}前", span_zh(span)),
     since: |time| format!("自 {time}"),
     on_server: "在服务端主机上执行",
@@ -200,8 +200,11 @@ impl Messages {
         if size_ms >= 60_000 {
             return (self.words.span)(Span::of_seconds(size_ms.saturating_add(500) / 1000));
         }
-        let digits = if size_ms < 10_000 { 2 } else { 0 };
-        (self.words.seconds)(size_ms as f64 / 1000.0, digits)
+        if size_ms >= 10_000 {
+            return (self.words.seconds)(&((size_ms + 500) / 1000).to_string());
+        }
+        let hundredths = (size_ms + 5) / 10;
+        (self.words.seconds)(&format!("{}.{:02}", hundredths / 100, hundredths % 100))
     }
 }
 

@@ -17,7 +17,7 @@ const FULL_PERCENT: f64 = 90.0;
 /// A temperature that fills its meter, in degrees Celsius: vendors throttle at about 105.
 const HOTTEST_C: f64 = 105.0;
 
-const BAR_HEIGHT: f64 = 18.0;
+const BAR_HEIGHT: u32 = 18;
 const BAR_WIDTH: usize = 9;
 const BAR_GAP: usize = 3;
 const MAX_WIDTH: usize = 165;
@@ -48,7 +48,7 @@ impl Metric {
         let value = match self {
             Self::Use => device.readings.use_percent.map(|percent| format!("{} %", format::percent(percent))),
             Self::Memory => memory_value(device.readings.memory_used_bytes, device.memory_total_bytes),
-            Self::Temperature => device.readings.temperature_c.map(|degrees| format!("{degrees:.0} °C")),
+            Self::Temperature => device.readings.temperature_c.map(|degrees| format!("{} °C", format::whole(degrees))),
         };
         value.unwrap_or_else(|| messages.workers.no_reading.to_owned())
     }
@@ -68,7 +68,7 @@ impl Metric {
             Self::Use => summary.mean_use_percent.map(|percent| format!("{} %", format::percent(percent))),
             Self::Memory => memory_value(summary.memory_used_bytes, summary.memory_total_bytes),
             Self::Temperature => {
-                summary.max_temperature_c.map(|degrees| (messages.workers.hottest)(&format!("{degrees:.0}")))
+                summary.max_temperature_c.map(|degrees| (messages.workers.hottest)(&format::whole(degrees)))
             }
         }
     }
@@ -94,17 +94,17 @@ impl BarPaths {
         for (place, percent) in percents.iter().enumerate() {
             let left = place * (BAR_WIDTH + BAR_GAP);
             let Some(percent) = percent.map(|percent| percent.clamp(0.0, 100.0)) else {
-                add_bar(&mut paths.unknown, left, BAR_HEIGHT);
+                add_bar(&mut paths.unknown, left, f64::from(BAR_HEIGHT));
                 continue;
             };
-            add_bar(&mut paths.ground, left, BAR_HEIGHT);
+            add_bar(&mut paths.ground, left, f64::from(BAR_HEIGHT));
             let of_level = match percent {
                 p if p >= FULL_PERCENT => &mut paths.full,
                 p if p >= HIGH_PERCENT => &mut paths.high,
                 _ => &mut paths.low,
             };
             // Half a percent and more can be seen.
-            let height = if percent < 0.5 { 0.0 } else { (percent / 100.0 * BAR_HEIGHT).max(1.0) };
+            let height = if percent < 0.5 { 0.0 } else { (percent / 100.0 * f64::from(BAR_HEIGHT)).max(1.0) };
             add_bar(of_level, left, height);
         }
         paths
@@ -114,7 +114,8 @@ impl BarPaths {
 fn add_bar(path: &mut String, left: usize, height: f64) {
     if height > 0.0 {
         // Writing to a string cannot fail.
-        let _ = write!(path, "M{left} {:.1}h{BAR_WIDTH}v{height:.1}h-{BAR_WIDTH}z", BAR_HEIGHT - height);
+        let (top, height) = (format::tenths(f64::from(BAR_HEIGHT) - height), format::tenths(height));
+        let _ = write!(path, "M{left} {top}h{BAR_WIDTH}v{height}h-{BAR_WIDTH}z");
     }
 }
 
@@ -137,9 +138,9 @@ pub fn DeviceBars(
             class="device-bars"
             role="img"
             preserveAspectRatio="none"
-            height=format!("{BAR_HEIGHT:.0}")
+            height=BAR_HEIGHT.to_string()
             width=move || row.with(|row| row.width.min(MAX_WIDTH).to_string())
-            viewBox=move || row.with(|row| format!("0 0 {} {BAR_HEIGHT:.0}", row.width))
+            viewBox=move || row.with(|row| format!("0 0 {} {BAR_HEIGHT}", row.width))
             aria-label=move || row.with(|row| row.description.clone())
         >
             <path class="bar-ground" d=path(|p| &p.ground)></path>
@@ -218,7 +219,7 @@ pub fn Meter(
                 fill=move || percent.get().is_none().then_some("url(#hatch)")
                 class:unknown=move || percent.get().is_none()
             ></rect>
-            <rect class=class height="6" width=move || format!("{:.1}", percent.get().unwrap_or(0.0).clamp(0.0, 100.0))></rect>
+            <rect class=class height="6" width=move || format::tenths(percent.get().unwrap_or(0.0).clamp(0.0, 100.0))></rect>
         </svg>
     }
     .into_any()

@@ -39,23 +39,23 @@ pub(super) struct RateLimiter {
 }
 
 struct AllBuckets {
-    of_login: Buckets<(IpAddr, [u8; 32])>,
-    of_address: Buckets<IpAddr>,
-    of_loopback: Buckets<IpAddr>,
+    logins: Buckets<(IpAddr, [u8; 32])>,
+    addresses: Buckets<IpAddr>,
+    loopback: Buckets<IpAddr>,
 }
 
 impl AllBuckets {
-    fn of(&mut self, address: IpAddr) -> &mut Buckets<IpAddr> {
-        if address.is_loopback() { &mut self.of_loopback } else { &mut self.of_address }
+    fn shared_by(&mut self, address: IpAddr) -> &mut Buckets<IpAddr> {
+        if address.is_loopback() { &mut self.loopback } else { &mut self.addresses }
     }
 }
 
 impl RateLimiter {
     pub(super) fn new() -> Self {
         let all = AllBuckets {
-            of_login: Buckets::new(OF_LOGIN),
-            of_address: Buckets::new(OF_ADDRESS),
-            of_loopback: Buckets::new(OF_LOOPBACK),
+            logins: Buckets::new(OF_LOGIN),
+            addresses: Buckets::new(OF_ADDRESS),
+            loopback: Buckets::new(OF_LOOPBACK),
         };
         Self { buckets: Mutex::new(all) }
     }
@@ -63,7 +63,7 @@ impl RateLimiter {
     /// Whether a try would be refused. For what is answered without checking a password: it must not tell a right guess
     /// from a wrong one when the tries are used up.
     pub(super) fn check(&self, peer: IpAddr, username: &str) -> Result<(), TooMany> {
-        self.lock().of_login.check(&(network_of(peer), digest(username)), Instant::now())
+        self.lock().logins.check(&(network_of(peer), digest(username)), Instant::now())
     }
 
     /// Counts a try. It counts before the password is checked, so that many at once gain nothing.
@@ -71,10 +71,10 @@ impl RateLimiter {
         let now = Instant::now();
         let address = network_of(peer);
         let mut all = self.lock();
-        all.of(address).check(&address, now)?;
-        all.of_login.check(&(address, digest(username)), now)?;
-        all.of(address).count(address, now);
-        all.of_login.count((address, digest(username)), now);
+        all.shared_by(address).check(&address, now)?;
+        all.logins.check(&(address, digest(username)), now)?;
+        all.shared_by(address).count(address, now);
+        all.logins.count((address, digest(username)), now);
         Ok(())
     }
 
@@ -82,8 +82,8 @@ impl RateLimiter {
     pub(super) fn succeeded(&self, peer: IpAddr, username: &str) {
         let address = network_of(peer);
         let mut all = self.lock();
-        all.of_login.full_at.remove(&(address, digest(username)));
-        all.of(address).uncount(&address);
+        all.logins.full_at.remove(&(address, digest(username)));
+        all.shared_by(address).uncount(&address);
     }
 
     fn lock(&self) -> MutexGuard<'_, AllBuckets> {

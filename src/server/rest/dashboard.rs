@@ -22,6 +22,7 @@ pub struct Dashboard {
 
 /// How many there are.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "GPUStack 0.7 calls them so")]
 struct ResourceCounts {
     worker_count: usize,
     gpu_count: usize,

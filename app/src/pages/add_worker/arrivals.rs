@@ -10,7 +10,7 @@ use crate::i18n::{ReasonContext, ReasonText, Text, reason_text, use_text};
 use crate::icon::Icon;
 use crate::order::sort;
 use crate::paths;
-use crate::reactive::{When, each, memo};
+use crate::reactive::{When, each_worker, memo};
 use api::{Condition, ConditionStatus, Severity, WorkerId, WorkerView};
 use leptos::prelude::*;
 
@@ -54,7 +54,7 @@ pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
                 <p class="muted with-script">{hint}</p>
             </When>
             <ul class="arrivals-list">
-                {each(
+                {each_worker(
                     Signal::derive(shown),
                     move |id| fleet.worker(id).map(|worker| view! { <Arrival worker/> }).into_any(),
                 )}

@@ -196,8 +196,8 @@ impl ChipFacts {
             use_percent: readings.use_percent,
             memory_percent: memory_percent(&DeviceView { readings, ..device.clone() }),
             memory: device.memory_total_bytes.map(|total| format!("{used} / {} GiB", format::gib(total))),
-            temperature: readings.temperature_c.map(|degrees| format!("{degrees:.0} °C")),
-            power: readings.power_w.map(|watts| format!("{watts:.0} W")),
+            temperature: readings.temperature_c.map(|degrees| format!("{} °C", format::whole(degrees))),
+            power: readings.power_w.map(|watts| format!("{} W", format::whole(watts))),
             is_past: worker.state == WorkerState::NotReady,
             device,
         })

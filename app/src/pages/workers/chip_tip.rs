@@ -129,8 +129,11 @@ fn facts(worker: &WorkerView, device: &DeviceView, messages: &'static Messages) 
             messages.memory_word(device.memory_kind),
             Some(reading(memory.map(|(used, total)| format!("{} / {} GiB", format::gib(used), format::gib(total))))),
         ),
-        (words.temperature, Some(reading(readings.temperature_c.map(|degrees| format!("{degrees:.0} °C"))))),
-        (words.power, readings.power_w.filter(|_| is_current).map(|watts| format!("{watts:.0} W"))),
+        (
+            words.temperature,
+            Some(reading(readings.temperature_c.map(|degrees| format!("{} °C", format::whole(degrees))))),
+        ),
+        (words.power, readings.power_w.filter(|_| is_current).map(|watts| format!("{} W", format::whole(watts)))),
         (words.health, device.health.map(|health| messages.health_word(health).to_owned())),
         (words.bus, device.bus_id.clone()),
         (words.driver, device.driver_version.clone()),

@@ -16,7 +16,7 @@ use crate::icon::Icon;
 use crate::manage::{Manage, ManageDialog, WorkerMenu};
 use crate::paths;
 use crate::preferences::use_layout;
-use crate::reactive::{each, effect, memo};
+use crate::reactive::{each_worker, effect, memo};
 use crate::session::UiError;
 pub use banner::Banner;
 use card::WorkerCard;
@@ -145,7 +145,7 @@ fn Cards(shown: Shown) -> impl IntoView {
     let visible = rows::use_visible(grid, shown.ids, ".card", rows::Spacing::Padding);
     view! {
         <ul class="cards" node_ref=grid>
-            {each(visible, move |id| fleet.worker(id).map(|worker| view! { <WorkerCard worker/> }).into_any())}
+            {each_worker(visible, move |id| fleet.worker(id).map(|worker| view! { <WorkerCard worker/> }).into_any())}
         </ul>
     }
     .into_any()

@@ -8,11 +8,12 @@ use crate::fleet::list::state_tag;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::trouble;
 use crate::fleet::{ListQuery, Sort, use_fleet};
+use crate::format;
 use crate::i18n::{Messages, ReasonContext, reason_text, use_text};
 use crate::icon::Icon;
 use crate::manage::MenuButton;
 use crate::paths;
-use crate::reactive::{each, memo};
+use crate::reactive::{each_worker, memo};
 use crate::widgets::{DeviceBars, Meter, Metric, StateBadge, use_zone};
 use api::{Severity, WorkerView};
 use leptos::ev;
@@ -54,7 +55,7 @@ pub fn WorkerTable(
                 </thead>
                 <tbody aria-hidden="true"><tr><td class="space space-before" colspan=COLUMNS></td></tr></tbody>
                 <tbody>
-                    {each(visible, move |id| fleet.worker(id).map(|worker| view! { <Row worker/> }).into_any())}
+                    {each_worker(visible, move |id| fleet.worker(id).map(|worker| view! { <Row worker/> }).into_any())}
                 </tbody>
                 <tbody aria-hidden="true"><tr><td class="space space-after" colspan=COLUMNS></td></tr></tbody>
             </table>
@@ -154,7 +155,7 @@ fn Row(worker: WorkerCell) -> impl IntoView {
                 <span class="meter-value">{value(Metric::Memory)}</span>
             </td>
             <td class="number">
-                {move || summary.with(|summary| summary.max_temperature_c).map(|degrees| format!("{degrees:.0} °C"))}
+                {move || summary.with(|summary| summary.max_temperature_c).map(|degrees| format!("{} °C", format::whole(degrees)))}
             </td>
             <td class="number"><Heartbeat time_ms=Signal::derive(move || facts.get().0)/></td>
             <td class="number" class:warning=move || facts.get().1.is_some_and(|offset_ms| offset_ms.abs() >= 1000)>
