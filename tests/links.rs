@@ -217,6 +217,16 @@ async fn deleting_a_worker_ends_its_link() {
 }
 
 #[tokio::test]
+async fn a_server_stops_although_a_worker_takes_no_notice_of_it() {
+    let server = TestServer::start().await;
+    let mut player = Player::registered(&server, "npu-1").await;
+    // its end is never read, so it cannot hear that it is to come back later
+    let _deaf = player.dial(server.address).await.unwrap();
+    row(&server, "npu-1", has_link).await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn links_come_back_when_the_server_does_also_under_a_new_key() {
     let (host, server) = (Host::new(), TestServer::start().await);
     let worker = host.start_worker(named(host.config(server.address), "npu-1")).await;

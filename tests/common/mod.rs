@@ -79,7 +79,7 @@ impl TestServer {
         let running = server::run(listener, config, stop.clone());
         let task = tokio::spawn(async move { running.await.unwrap() });
         let client = client.no_proxy().build().unwrap();
-        Self { address, scheme, client, data_dir, stop, task }
+        Self { address, client, scheme, data_dir, stop, task }
     }
 
     /// Stops it in an orderly way; its data dir can be started again.
