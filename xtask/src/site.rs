@@ -65,9 +65,44 @@ pub fn write(workspace: &Workspace, profile: Profile, mut files: Vec<SiteFile>, 
     if profile == Profile::Release {
         compress_all(&fresh.join(&name), &files)?;
     }
-    remove(&folder)?;
-    fs::rename(&fresh, &folder).with_context(|| format!("cannot rename {}", fresh.display()))?;
-    put(&stamp_file(&folder), stamp.as_bytes())
+    put_in_place(&fresh, &folder, stamp)
+}
+
+/// Puts the files of a release where a server built for debugging reads its own, so that tests run what is shipped.
+pub fn lend_release_to_debug(workspace: &Workspace) -> Result<()> {
+    let (release, dev) = (folder(workspace, Profile::Release), folder(workspace, Profile::Dev));
+    let stamp = fs::read_to_string(stamp_file(&release)).context("there are no browser files of a release")?;
+    if is_current(workspace, Profile::Dev, &stamp) {
+        return Ok(());
+    }
+    let fresh = dev.with_extension("new");
+    remove(&fresh)?;
+    for file in read_folder(&release)? {
+        put(&fresh.join(&file.name), &file.bytes)?;
+    }
+    put_in_place(&fresh, &dev, &stamp)
+}
+
+/// Fails when a browser has to load more than a slow tunnel carries.
+pub fn require_within_budget(workspace: &Workspace) -> Result<()> {
+    let files = read_folder(&folder(workspace, Profile::Release))?;
+    let sent = files.iter().filter(|file| Path::new(&file.name).extension().is_some_and(|extension| extension == "br"));
+    let sent_bytes = sent.map(|file| file.bytes.len()).sum();
+    ensure!(sent_bytes <= BUDGET_BYTES, "{}", over_budget(sent_bytes));
+    Ok(())
+}
+
+fn over_budget(sent_bytes: usize) -> String {
+    format!(
+        "the browser's files take {sent_bytes} bytes compressed, more than the {BUDGET_BYTES} that they may; \
+         docs/adr/0009-one-copy-of-code-for-all-answers.md says how to make them smaller"
+    )
+}
+
+fn put_in_place(fresh: &Path, folder: &Path, stamp: &str) -> Result<()> {
+    remove(folder)?;
+    fs::rename(fresh, folder).with_context(|| format!("cannot rename {}", fresh.display()))?;
+    put(&stamp_file(folder), stamp.as_bytes())
 }
 
 /// All files below a folder, by name; none when the folder is not there.
@@ -131,11 +166,10 @@ fn compress_all(folder: &Path, files: &[SiteFile]) -> Result<()> {
         put(&folder.join(format!("{}.gz", file.name)), &gzip(&file.bytes)?)?;
     }
     eprintln!("browser files: {sent_bytes} bytes compressed");
-    ensure!(
-        sent_bytes <= BUDGET_BYTES,
-        "the browser's files take {sent_bytes} bytes compressed, more than the {BUDGET_BYTES} that they may; \
-         docs/adr/0009-one-copy-of-code-for-all-answers.md says how to make them smaller"
-    );
+    // another compiler may make a little more of the same source, which is no reason to build nothing
+    if sent_bytes > BUDGET_BYTES {
+        eprintln!("warning: {}", over_budget(sent_bytes));
+    }
     Ok(())
 }
 
@@ -219,6 +253,33 @@ mod tests {
         assert!(is_current(&workspace, Profile::Dev, "first"));
         assert!(!is_current(&workspace, Profile::Dev, "second"));
         assert!(!is_current(&workspace, Profile::Release, "first"));
+    }
+
+    #[test]
+    fn a_release_that_is_lent_replaces_what_was_made_for_debugging() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = workspace(root.path());
+        write(&workspace, Profile::Dev, vec![file("app.css", "for debugging")], "dev").unwrap();
+        write(&workspace, Profile::Release, vec![file("app.css", "as shipped")], "release").unwrap();
+        lend_release_to_debug(&workspace).unwrap();
+        let of = |profile| read_folder(&folder(&workspace, profile)).unwrap();
+        let (lent, shipped) = (of(Profile::Dev), of(Profile::Release));
+        let plain =
+            |files: &[SiteFile]| files.iter().map(|file| (file.name.clone(), file.bytes.clone())).collect::<Vec<_>>();
+        assert_eq!(plain(&lent), plain(&shipped));
+        assert!(!is_current(&workspace, Profile::Dev, "dev"));
+    }
+
+    #[test]
+    fn a_browser_part_that_is_too_large_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = workspace(root.path());
+        let site = folder(&workspace, Profile::Release);
+        put(&site.join("x/app.wasm.br"), &vec![0; BUDGET_BYTES]).unwrap();
+        put(&site.join("x/app.wasm"), &vec![0; BUDGET_BYTES]).unwrap();
+        require_within_budget(&workspace).unwrap();
+        put(&site.join("x/app.css.br"), &[0]).unwrap();
+        assert!(require_within_budget(&workspace).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::machine::{self, BROWSER_TEST_NEEDS, RUST_TEST_NEEDS};
 use crate::steps::Steps;
 use crate::workspace::{Profile, Workspace};
-use crate::{browser, process};
+use crate::{browser, process, site};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,13 @@ pub fn run_all(workspace: &Workspace, with_browser: bool) -> Result<()> {
     if with_browser {
         steps.run("programs and packages for the browser tests", || install(workspace))?;
     }
-    steps.run("browser part", || browser::build(workspace, Profile::Dev))?;
+    // The compiler treats a release otherwise (docs/adr/0008-functions-that-nobody-calls-are-emptied.md): what is tested is
+    // what is shipped.
+    steps.run("browser part, as in a release", || {
+        browser::build(workspace, Profile::Release)?;
+        site::require_within_budget(workspace)?;
+        site::lend_release_to_debug(workspace)
+    })?;
     steps.run("compile server and tests", || compile(workspace))?;
     steps
         .run("Rust tests", || process::run(workspace.cargo().args(["test", "--locked", "--workspace"]), TEST_LIMIT))?;
@@ -36,7 +42,7 @@ pub fn run_all(workspace: &Workspace, with_browser: bool) -> Result<()> {
     Ok(())
 }
 
-/// The browser's tests alone.
+/// The browser's tests alone, with browser files as they are made while one works on them.
 pub fn run_browser(workspace: &Workspace, playwright_args: &[String]) -> Result<()> {
     machine::require_c_compiler()?;
     machine::require_node()?;

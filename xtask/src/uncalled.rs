@@ -12,13 +12,9 @@ use walrus::ir::{Visitor, dfs_in_order};
 use walrus::{FunctionBuilder, FunctionId, FunctionKind, Module, ModuleConfig};
 
 /// Parts of the names of functions, closures, futures and their destructors included, that are never called.
-const UNCALLED: [&str; 4] = [
+const UNCALLED: [&str; 2] = [
     // Taking over a page whose code arrives in parts: `leptos::mount::hydrate_lazy`, while this UI calls `hydrate_body`.
     "hydrate_async",
-    // What only that uses to wait within a reactive view.
-    "new_with_async_value",
-    // Filling an HTML template: `tachys::view::template::ViewTemplate`, which no macro or component makes.
-    "hydrate_from_template",
     // The list of routes that a server asks for: `leptos_router` makes it while it renders to HTML.
     "generate_routes",
 ];
@@ -89,7 +85,7 @@ fn spare_called(module: &Module, uncalled: &mut HashSet<FunctionId>) {
 fn calls_of(module: &Module, caller: FunctionId) -> HashSet<FunctionId> {
     struct Calls(HashSet<FunctionId>);
 
-    impl<'body> Visitor<'body> for Calls {
+    impl Visitor<'_> for Calls {
         fn visit_function_id(&mut self, called: &FunctionId) {
             self.0.insert(*called);
         }
