@@ -25,7 +25,10 @@ async fn a_request_arrives_as_it_was_sent_and_its_answer_comes_back() {
     let request = http::Request::put("http://ignored:1/a/b?c=d")
         .header("x-word", "value")
         .header("host", "ignored")
-        .header("connection", "close")
+        .header("connection", "close, keep-alive")
+        .header("keep-alive", "timeout=5")
+        .header("te", "gzip")
+        .header("transfer-encoding", "chunked")
         .body(Full::new(Bytes::from_static(b"the body")))
         .unwrap();
     let response = link.request(request, PATIENCE).await.unwrap();
