@@ -270,7 +270,8 @@ impl LinkHandle {
     /// Asks the worker. `deadline` is for the head of its answer; the body that follows takes the time it takes.
     ///
     /// Only path and query of the request's target count. Any number of requests run side by side; those beyond the
-    /// worker's limit wait. Dropping the future, or the body, tells the worker to stop.
+    /// worker's limit wait. Dropping the future, or the body, tells the worker to stop. A body has to be read or
+    /// dropped: a few big ones that are neither fill the window that all share, and the others wait.
     pub async fn request<B>(&self, request: Request<B>, deadline: Duration) -> Result<Response<LinkBody>, RequestError>
     where
         B: Body<Data = Bytes> + Send + 'static,

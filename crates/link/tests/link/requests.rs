@@ -171,6 +171,22 @@ async fn a_big_answer_that_nobody_reads_does_not_hold_up_a_small_one() {
     drop(unread);
 }
 
+/// Four unread answers fill the window of the whole link; what is dropped gives its part back.
+#[tokio::test]
+async fn answers_that_are_dropped_unread_leave_room_for_others() {
+    let server = Server::start().await;
+    let big = Router::new().route("/big", get(|| async { vec![7_u8; 8 * 1024 * 1024] }));
+    let _worker = Worker::of(&server).serve(big).await;
+    let link = server.opened(1).await;
+    for _ in 0..12 {
+        let mut body = ask(&link, "/big").await.unwrap().into_body();
+        soon(body.frame()).await.unwrap().unwrap();
+        drop(body);
+    }
+    let whole = ask(&link, "/big").await.unwrap();
+    assert_eq!(soon(whole.into_body().collect()).await.unwrap().to_bytes().len(), 8 * 1024 * 1024);
+}
+
 #[tokio::test]
 async fn a_request_body_that_fails_does_not_pass_for_a_whole_one() {
     let server = Server::start().await;
