@@ -9,7 +9,7 @@ use crate::tcp_stream::LinkTcpStream;
 use crate::upgrade::Carrier;
 use bytes::Bytes;
 use h2::client::SendRequest;
-use http::header::HOST;
+use http::header::{CONNECTION, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body::Body;
@@ -22,6 +22,17 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+/// Headers that have no place in HTTP/2 (RFC 9113, section 8.2.2), which has the authority instead of `host`.
+const ABOUT_ONE_CONNECTION: [HeaderName; 7] = [
+    HOST,
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
 
 /// Why a link is no more.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -259,7 +270,8 @@ impl LinkHandle {
     /// Asks the worker. `deadline` is for the head of its answer; the body that follows takes the time it takes.
     ///
     /// Only path and query of the request's target count. Any number of requests run side by side; those beyond the
-    /// worker's limit wait. Dropping the future, or the body, tells the worker to stop.
+    /// worker's limit wait. Dropping the future, or the body, tells the worker to stop. A body has to be read or
+    /// dropped: a few big ones that are neither fill the window that all share, and the others wait.
     pub async fn request<B>(&self, request: Request<B>, deadline: Duration) -> Result<Response<LinkBody>, RequestError>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -271,8 +283,7 @@ impl LinkHandle {
         }
         parts.uri = control::worker_uri(&parts.uri);
         parts.version = Version::HTTP_2;
-        // HTTP/2 has the authority instead, and headers that are about one connection have no place in it
-        for name in [HOST, http::header::CONNECTION, http::header::TRANSFER_ENCODING, http::header::UPGRADE] {
+        for name in ABOUT_ONE_CONNECTION {
             parts.headers.remove(name);
         }
         self.within(deadline, self.send(Request::from_parts(parts, ()), body)).await

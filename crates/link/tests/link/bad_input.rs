@@ -198,13 +198,25 @@ async fn a_peer_that_vanishes_without_a_word_is_noticed_on_both_sides() {
     assert!(server.registry().is_empty());
 }
 
-/// The pong waits behind megabytes on a path that takes a second for them; they are a sign of life.
+#[tokio::test]
+async fn a_worker_that_joins_and_never_reads_loses_its_link() {
+    let server = Server::start_tuned(attentive()).await;
+    let _idle = Worker::of(&server).dial().await.unwrap();
+    let link = server.opened(1).await;
+    let waiting = ask(&link, "/hello").await.unwrap_err();
+    assert_eq!(waiting, link::RequestError::Closed(CloseReason::Silent));
+    assert_eq!(server.closed(1).await, [CloseReason::Silent]);
+}
+
+/// The pong waits behind megabytes on a path that takes seconds for them; they are a sign of life.
 #[tokio::test]
 async fn a_slow_path_that_is_busy_is_not_taken_for_a_dead_one() {
-    let server = Server::start_tuned(attentive()).await;
+    let tuning =
+        Tuning { ping_interval: Duration::from_millis(200), ping_timeout: Duration::from_secs(1), ..Tuning::default() };
+    let server = Server::start_tuned(tuning.clone()).await;
     let mut worker = Worker::of(&server);
-    worker.tuning = attentive();
-    worker.plan = Arc::new(Plan { piece_bytes: 16 * 1024, delay: Duration::from_millis(5), ..Plan::default() });
+    worker.tuning = tuning;
+    worker.plan = Arc::new(Plan { piece_bytes: 16 * 1024, delay: Duration::from_millis(15), ..Plan::default() });
     let echo = axum::Router::new()
         .route("/echo", axum::routing::any(|request: axum::extract::Request| async move { request.into_body() }));
     let _serving = worker.serve(echo).await;

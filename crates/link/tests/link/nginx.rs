@@ -126,8 +126,8 @@ async fn a_link_goes_through_as_the_guide_says() {
     assert_eq!(text(ask(&link, "/big").await.unwrap()).await.len(), 5_000_000);
 }
 
-/// The default of `proxy_read_timeout` is 60 s and that of the pings 10 s; here both are a tenth, so that it can be
-/// waited for.
+/// nginx cuts a silent connection after 60 s, and pings come every 10 s; here both are shorter, so that it can be waited
+/// for.
 #[tokio::test]
 async fn pings_keep_nginx_from_cutting_an_idle_link() {
     let tuning = Tuning { ping_interval: Duration::from_millis(300), ..Tuning::default() };

@@ -25,7 +25,10 @@ async fn a_request_arrives_as_it_was_sent_and_its_answer_comes_back() {
     let request = http::Request::put("http://ignored:1/a/b?c=d")
         .header("x-word", "value")
         .header("host", "ignored")
-        .header("connection", "close")
+        .header("connection", "close, keep-alive")
+        .header("keep-alive", "timeout=5")
+        .header("te", "gzip")
+        .header("transfer-encoding", "chunked")
         .body(Full::new(Bytes::from_static(b"the body")))
         .unwrap();
     let response = link.request(request, PATIENCE).await.unwrap();
@@ -166,6 +169,22 @@ async fn a_big_answer_that_nobody_reads_does_not_hold_up_a_small_one() {
         assert_eq!(text(ask(&link, "/hello").await.unwrap()).await, "hello");
     }
     drop(unread);
+}
+
+/// Four unread answers fill the window of the whole link; what is dropped gives its part back.
+#[tokio::test]
+async fn answers_that_are_dropped_unread_leave_room_for_others() {
+    let server = Server::start().await;
+    let big = Router::new().route("/big", get(|| async { vec![7_u8; 8 * 1024 * 1024] }));
+    let _worker = Worker::of(&server).serve(big).await;
+    let link = server.opened(1).await;
+    for _ in 0..12 {
+        let mut body = ask(&link, "/big").await.unwrap().into_body();
+        soon(body.frame()).await.unwrap().unwrap();
+        drop(body);
+    }
+    let whole = ask(&link, "/big").await.unwrap();
+    assert_eq!(soon(whole.into_body().collect()).await.unwrap().to_bytes().len(), 8 * 1024 * 1024);
 }
 
 #[tokio::test]
