@@ -140,6 +140,8 @@ async fn a_recorded_worker_joins_and_shows_its_eight_npus() {
     })
     .await;
     assert_eq!((&row["state"], &row["state_message"]), (&json!("ready"), &Value::Null));
+    let has_link = row["conditions"].as_array().unwrap().iter().any(|it| it["type"] == json!("link"));
+    assert!(!has_link && row["link"].is_null(), "it cannot have one: {row}");
     // the record is of another day than today, and that decides nothing
     let clock = row["conditions"].as_array().unwrap().iter().find(|it| it["type"] == json!("clock")).cloned().unwrap();
     assert_ne!(clock["reason"], json!("clock_not_measured"));

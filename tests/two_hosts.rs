@@ -48,16 +48,44 @@ fn a_worker_with_many_interfaces_reports_the_one_that_leads_to_the_server() {
 }
 
 #[test]
-fn a_worker_behind_a_firewall_is_unreachable_though_its_heartbeats_arrive() {
-    on_two_hosts("a_worker_behind_a_firewall_is_unreachable_though_its_heartbeats_arrive", async |server, host| {
+fn a_worker_behind_a_firewall_is_ready_through_its_link_until_it_is_killed() {
+    on_two_hosts("a_worker_behind_a_firewall_is_ready_through_its_link_until_it_is_killed", async |server, host| {
         // Packets to it go to a network card that nobody has, and so are lost as in a firewall that drops them.
         run("ip neigh replace 198.18.10.21 lladdr 02:00:00:00:00:99 dev server0 nud permanent");
         host.run("ip addr add 198.18.10.21/24 dev eth0");
         let worker = host.start_worker(&server, &["--worker-ip", "198.18.10.21"]);
-        let lost = row(&server, |row| row["state"] == "unreachable").await;
-        let direct = condition(&lost, "direct");
-        assert_eq!(direct["reason"], "direct_timed_out", "{lost}");
-        assert_eq!(condition(&lost, "heartbeat")["status"], "true", "{lost}");
+        let is_walled = |row: &Value| has(row, "direct", "false") && has(row, "link", "true");
+        let walled = row(&server, is_walled).await;
+        assert_eq!(walled["state"], "ready", "{walled}");
+        let direct = condition(&walled, "direct");
+        assert_eq!(
+            (&direct["reason"], &direct["severity"]),
+            (&"direct_timed_out".into(), &"warning".into()),
+            "{walled}"
+        );
+        // its kernel closes the connection
+        drop(worker);
+        let killed = row(&server, |row| has(row, "link", "false")).await;
+        assert_eq!(condition(&killed, "link")["params"]["loss"], "closed", "{killed}");
+        assert_eq!(
+            condition(&killed, "heartbeat")["status"],
+            "true",
+            "heartbeats decide, and are not lost yet: {killed}"
+        );
+        assert_eq!(killed["state"], "unreachable", "{killed}");
+    });
+}
+
+#[test]
+fn a_worker_whose_link_is_cut_off_without_a_word_is_known_by_its_silence() {
+    on_two_hosts("a_worker_whose_link_is_cut_off_without_a_word_is_known_by_its_silence", async |server, host| {
+        let worker = host.start_worker(&server, &[]);
+        row(&server, |row| has(row, "link", "true") && has(row, "direct", "true")).await;
+        host.run("ip link set eth0 down");
+        let cut = row(&server, |row| has(row, "link", "false")).await;
+        assert_eq!(condition(&cut, "link")["params"]["loss"], "silent", "{cut}");
+        host.run("ip link set eth0 up");
+        row(&server, |row| row["state"] == "ready" && has(row, "link", "true")).await;
         drop(worker);
     });
 }
@@ -196,4 +224,10 @@ async fn row(server: &TestServer, is_wished: impl Fn(&Value) -> bool) -> Value {
 fn condition<'a>(row: &'a Value, kind: &str) -> &'a Value {
     let conditions = row["conditions"].as_array().unwrap();
     conditions.iter().find(|condition| condition["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {row}"))
+}
+
+/// Whether the worker shows this condition with this status.
+fn has(row: &Value, kind: &str, status: &str) -> bool {
+    let conditions = row["conditions"].as_array().unwrap();
+    conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == status)
 }

@@ -57,6 +57,7 @@ async fn a_worker_becomes_ready_with_eight_devices_and_goes_when_it_stops() {
         row["state"] == "ready"
             && row["status"]["gpu_devices"].as_array().is_some_and(|devices| devices.len() == 8)
             && has_condition(row, "direct", "direct_answered")
+            && has_condition(row, "link", "link_up")
             && has_condition(row, "clock", "clock_in_sync")
     };
     let shown = row(&server, "npu-198-97", is_complete).await;
@@ -74,7 +75,8 @@ async fn a_worker_that_was_deleted_comes_back_as_a_new_one() {
     let first = row(&server, "npu-1", |row| row["state"] == "ready").await;
     let deleted = server.as_admin(Method::DELETE, &format!("/v1/workers/{}", first["id"])).send().await.unwrap();
     assert!(deleted.status().is_success());
-    let second = row(&server, "npu-1", |row| row["state"] == "ready" && row["id"] != first["id"]).await;
+    let is_back = |row: &Value| row["state"] == "ready" && row["id"] != first["id"] && row["link"].is_object();
+    let second = row(&server, "npu-1", is_back).await;
     assert_eq!(second["worker_uuid"], first["worker_uuid"]);
     assert_eq!(answered(server.as_admin(Method::GET, "/v1/workers")).await.1["pagination"]["total"], 1);
     worker.stop().await;
@@ -87,7 +89,9 @@ async fn a_copied_data_directory_is_refused_while_the_original_lives() {
     row(&server, "npu-1", |row| row["state"] == "ready").await;
     let data = |host: &Host| host.dir.path().join("data");
     std::fs::create_dir(data(&copy)).unwrap();
-    for name in ["worker_uuid", "worker_name", "worker_credential"] {
+    let files = ["worker_uuid", "worker_name", "worker_credential", "link_key", "link_server_key"];
+    let before = row(&server, "npu-1", |row| row["link"].is_object()).await;
+    for name in files {
         std::fs::copy(data(&original).join(name), data(&copy).join(name)).unwrap();
     }
     let cloned = copy.start_worker(copy.config(server.address)).await;
@@ -95,6 +99,8 @@ async fn a_copied_data_directory_is_refused_while_the_original_lives() {
     assert!(cause.contains("uses the same identity"), "{cause}");
     row(&server, "npu-1", |row| has_condition(row, "identity", "identity_duplicated")).await;
     assert_eq!(worker.get("/readyz").await.0, StatusCode::OK);
+    let after = row(&server, "npu-1", |row| row["link"].is_object()).await;
+    assert_eq!(after["link"]["peer"], before["link"]["peer"], "the original keeps its link");
     worker.stop().await;
     cloned.stop().await;
 }

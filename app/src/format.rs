@@ -59,6 +59,20 @@ pub fn gib(bytes: u64) -> String {
     }
 }
 
+/// Bytes in the unit that fits: `512 B`, `3.5 KiB`, `12 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1000.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" || value >= 10.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
 /// Bytes with thousands separated, for tooltips: `68,719,476,736`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -91,7 +91,7 @@ impl From<ServerError> for CommandError {
             ServerError::Tls(error) => error.into(),
             ServerError::Store(error) => error.into(),
             ServerError::Auth(error) => error.into(),
-            error @ ServerError::Workers(_) => Self::failed(error),
+            error @ (ServerError::Workers(_) | ServerError::Links(_)) => Self::failed(error),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The names of all settings: one word names the flag, the variable and the key of the configuration file.
 
+/// The part of the configuration file about encryption.
+pub const SECURITY: &str = "security";
+
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
@@ -41,11 +44,15 @@ pub enum Key {
     ServerFingerprint,
     /// Kept free for the system.
     SystemReserved,
+    /// How links are encrypted.
+    DataEncryption,
+    /// How often links take new keys.
+    KeyRotation,
 }
 
 impl Key {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Debug,
         Self::DataDir,
         Self::Token,
@@ -65,9 +72,14 @@ impl Key {
         Self::CaFile,
         Self::ServerFingerprint,
         Self::SystemReserved,
+        Self::DataEncryption,
+        Self::KeyRotation,
     ];
 
-    /// As the configuration file spells it.
+    /// Those that the configuration file has under `security`.
+    pub const SECURITY: [Self; 2] = [Self::DataEncryption, Self::KeyRotation];
+
+    /// As the configuration file spells it, there or in the part that it belongs to.
     pub fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -89,7 +101,14 @@ impl Key {
             Self::CaFile => "ca_file",
             Self::ServerFingerprint => "server_fingerprint",
             Self::SystemReserved => "system_reserved",
+            Self::DataEncryption => "data_encryption",
+            Self::KeyRotation => "key_rotation",
         }
+    }
+
+    /// Where the configuration file has it.
+    pub fn file_path(self) -> String {
+        if Self::SECURITY.contains(&self) { format!("{SECURITY}.{}", self.name()) } else { self.name().to_owned() }
     }
 
     /// As the command line spells it.
@@ -104,7 +123,12 @@ impl Key {
 
     /// The setting that a configuration file means by `name`.
     pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|key| key.name() == name)
+        Self::ALL.into_iter().find(|key| key.name() == name && !Self::SECURITY.contains(key))
+    }
+
+    /// The setting that a configuration file means by `name` under `security`.
+    pub fn of_security_name(name: &str) -> Option<Self> {
+        Self::SECURITY.into_iter().find(|key| key.name() == name)
     }
 
     /// Whether the value must never be shown.

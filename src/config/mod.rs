@@ -14,6 +14,7 @@ use api::{ServerUrl, SystemReserved};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -27,6 +28,11 @@ const DEFAULT_OFFLINE_TIMEOUT_S: u64 = 60;
 /// Three heartbeats of ten seconds: fewer would call a worker lost for one packet that was.
 const MIN_OFFLINE_TIMEOUT_S: u64 = 30;
 const MAX_OFFLINE_TIMEOUT_S: u64 = 24 * 60 * 60;
+/// How links are encrypted.
+const DATA_ENCRYPTION: &str = "aes-256-gcm";
+const DEFAULT_KEY_ROTATION: Duration = Duration::from_hours(24);
+/// Shorter gains nothing, longer leaves one key in use for more than anybody asks for.
+const KEY_ROTATIONS: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
 const GIB: u64 = 1024 * 1024 * 1024;
 /// Beyond every machine there is; keeps the product with [`GIB`] in range.
 const MAX_RESERVED_GIB: u64 = 1024 * 1024;
@@ -78,6 +84,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// A worker is Not Ready after so long without a heartbeat.
     pub worker_offline_timeout: Duration,
+    /// How often links take new keys for what the server sends.
+    pub key_rotation: Duration,
 }
 
 /// A certificate and its key, in PEM.
@@ -104,6 +112,8 @@ pub struct WorkerConfig {
     pub identity: WorkerIdentity,
     /// Kept free for the system, in bytes.
     pub system_reserved: SystemReserved,
+    /// How often the link takes new keys for what the worker sends.
+    pub key_rotation: Duration,
 }
 
 /// How to run a worker in the server's process. Where that server is becomes known when it listens.
@@ -127,6 +137,7 @@ impl EmbeddedWorkerConfig {
             data_dir: self.data_dir,
             identity: self.identity,
             system_reserved: self.system_reserved,
+            key_rotation: DEFAULT_KEY_ROTATION,
         }
     }
 }
@@ -182,14 +193,14 @@ pub enum ConfigError {
         flag: String,
     },
     /// A key of the file that means nothing.
-    #[error("unknown key `{name}` in {path}{}", suggestion.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
+    #[error("unknown key `{name}` in {path}{}", suggestion.as_ref().map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
     UnknownKey {
         /// The key.
         name: String,
         /// The file.
         path: PathBuf,
         /// What may be meant.
-        suggestion: Option<&'static str>,
+        suggestion: Option<String>,
     },
     /// The file cannot be read.
     #[error("cannot use the configuration file {path}: {problem}")]
@@ -286,6 +297,7 @@ fn server(sources: &Sources<'_>, data_dir: &Path) -> Result<ServerConfig, Config
         bootstrap_password: bootstrap_password(sources)?,
         tls,
         worker_offline_timeout: offline_timeout(sources)?,
+        key_rotation: key_rotation(sources)?,
     })
 }
 
@@ -297,6 +309,7 @@ fn worker(sources: &Sources<'_>, data_dir: &Path, server_url: ServerUrl) -> Resu
         data_dir: data_dir.to_owned(),
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
+        key_rotation: key_rotation(sources)?,
     })
 }
 
@@ -381,6 +394,38 @@ fn offline_timeout(sources: &Sources<'_>) -> Result<Duration, ConfigError> {
         }
         Ok(Duration::from_secs(seconds))
     })
+}
+
+/// How often links take new keys; with it goes the check of how they are encrypted, which cannot be chosen.
+fn key_rotation(sources: &Sources<'_>) -> Result<Duration, ConfigError> {
+    if let Some(given) = sources.get(Key::DataEncryption)? {
+        given.parse(|text| {
+            let is_known = text.eq_ignore_ascii_case(DATA_ENCRYPTION);
+            let only =
+                format!("is `{text}`; links are always encrypted with {DATA_ENCRYPTION}, which is the only value");
+            is_known.then_some(()).ok_or(only)
+        })?;
+    }
+    let Some(given) = sources.get(Key::KeyRotation)? else { return Ok(DEFAULT_KEY_ROTATION) };
+    given.parse(|text| {
+        let shape = "it must be a time from 1m to 30d, such as 24h";
+        let length = length_of_time(text).ok_or_else(|| format!("is `{text}`; {shape}"))?;
+        if KEY_ROTATIONS.contains(&length) { Ok(length) } else { Err(format!("is `{text}`; {shape}")) }
+    })
+}
+
+/// A number with `s`, `m`, `h` or `d` behind it.
+fn length_of_time(text: &str) -> Option<Duration> {
+    let unit = text.chars().last()?;
+    let seconds_a_unit = match unit.to_ascii_lowercase() {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return None,
+    };
+    let count: u32 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+    Some(Duration::from_secs(u64::from(count) * seconds_a_unit))
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! Where settings come from: flag before variable before file before default.
 
 use super::ConfigError;
-use super::key::{Key, WITHOUT_EFFECT};
+use super::key::{Key, SECURITY, WITHOUT_EFFECT};
 use serde_norway::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag(key) => f.write_str(&key.flag()),
             Self::Variable(key) => f.write_str(&key.variable()),
-            Self::File(key, path) => write!(f, "`{}` in {}", key.name(), path.display()),
+            Self::File(key, path) => write!(f, "`{}` in {}", key.file_path(), path.display()),
         }
     }
 }
@@ -162,18 +162,46 @@ fn read_file(path: &Path, warnings: &mut Vec<String>) -> Result<BTreeMap<Key, St
         let Value::String(name) = name else {
             return Err(problem("every key must be a word".to_owned()));
         };
+        if name == SECURITY {
+            read_security(value, path, &mut settings)?;
+            continue;
+        }
         let Some(key) = Key::of_name(&name) else {
             if WITHOUT_EFFECT.contains(&name.as_str()) {
                 warnings.push(format!("`{name}` in {} has no effect in this version", path.display()));
                 continue;
             }
-            return Err(ConfigError::UnknownKey { suggestion: similar_key(&name), name, path: path.to_owned() });
+            let suggestion = similar_key(&name).map(Key::file_path);
+            return Err(ConfigError::UnknownKey { suggestion, name, path: path.to_owned() });
         };
         if let Some(text) = text_of(key, &value, path)? {
             settings.insert(key, text);
         }
     }
     Ok(settings)
+}
+
+fn read_security(value: Value, path: &Path, settings: &mut BTreeMap<Key, String>) -> Result<(), ConfigError> {
+    let entries = match value {
+        Value::Null => return Ok(()),
+        Value::Mapping(entries) => entries,
+        _ => {
+            let problem = format!("`{SECURITY}` must hold `key: value` lines, such as `data_encryption: aes-256-gcm`");
+            return Err(ConfigError::File { path: path.to_owned(), problem });
+        }
+    };
+    for (name, value) in entries {
+        let name = name.as_str().unwrap_or_default().to_owned();
+        let Some(key) = Key::of_security_name(&name) else {
+            let suggestion = similar_key(&name).map(Key::file_path);
+            let name = format!("{SECURITY}.{name}");
+            return Err(ConfigError::UnknownKey { suggestion, name, path: path.to_owned() });
+        };
+        if let Some(text) = text_of(key, &value, path)? {
+            settings.insert(key, text);
+        }
+    }
+    Ok(())
 }
 
 /// A YAML value as a flag would spell it; None for a key without a value.
@@ -197,12 +225,12 @@ fn text_of(key: Key, value: &Value, path: &Path) -> Result<Option<String>, Confi
     }
 }
 
-fn similar_key(name: &str) -> Option<&'static str> {
+fn similar_key(name: &str) -> Option<Key> {
     let spelled = name.replace('-', "_").to_ascii_lowercase();
     Key::ALL
         .into_iter()
-        .map(|key| (strsim::damerau_levenshtein(&spelled, key.name()), key.name()))
+        .map(|key| (strsim::damerau_levenshtein(&spelled, key.name()), key))
         .min()
         .filter(|(distance, _)| *distance <= 3)
-        .map(|(_, name)| name)
+        .map(|(_, key)| key)
 }

@@ -202,6 +202,11 @@ fn known_keys_without_effect_are_a_warning_and_others_an_error() {
         ("prot: 90", "unknown key `prot` in FILE did you mean `port`?"),
         ("worker-name: a", "unknown key `worker-name` in FILE did you mean `worker_name`?"),
         ("something_else_altogether: 1", "unknown key `something_else_altogether` in FILE"),
+        ("key_rotation: 1h", "unknown key `key_rotation` in FILE did you mean `security.key_rotation`?"),
+        (
+            "security: {key_rotatoin: 1h}",
+            "unknown key `security.key_rotatoin` in FILE did you mean `security.key_rotation`?",
+        ),
     ] {
         assert_eq!(error(&Given { file: Some(file), ..Given::default() }), expected);
     }
@@ -211,8 +216,34 @@ fn known_keys_without_effect_are_a_warning_and_others_an_error() {
 fn no_known_key_is_without_effect_too() {
     for key in Key::ALL {
         assert!(!key::WITHOUT_EFFECT.contains(&key.name()), "{}", key.name());
-        assert_eq!(Key::of_name(key.name()), Some(key));
+        let is_nested = Key::SECURITY.contains(&key);
+        let found = if is_nested { Key::of_security_name(key.name()) } else { Key::of_name(key.name()) };
+        assert_eq!(found, Some(key));
     }
+}
+
+#[test]
+fn the_encryption_of_links_is_set_as_the_article_has_it() {
+    let article = "security:\n  data_encryption: aes-256-gcm\n  key_rotation: 24h\n";
+    let of = |file| Given { file: Some(file), ..Given::default() };
+    assert_eq!(server_of(load(&of(article)).unwrap()).key_rotation, Duration::from_hours(24));
+    assert_eq!(server_of(load(&of("security:\n")).unwrap()).key_rotation, Duration::from_hours(24));
+    let worker = Given { flags: &[(Key::ServerUrl, "h"), (Key::Token, "t")], ..of("security: {key_rotation: 30m}") };
+    assert_eq!(worker_of(load(&worker).unwrap()).key_rotation, Duration::from_mins(30));
+    let shape = "it must be a time from 1m to 30d, such as 24h";
+    let only = "links are always encrypted with aes-256-gcm, which is the only value";
+    for (file, expected) in [
+        ("security: {data_encryption: chacha20}", format!("`security.data_encryption` in FILE is `chacha20`; {only}")),
+        ("security: {data_encryption: none}", format!("`security.data_encryption` in FILE is `none`; {only}")),
+        ("security: {key_rotation: 59s}", format!("`security.key_rotation` in FILE is `59s`; {shape}")),
+        ("security: {key_rotation: 31d}", format!("`security.key_rotation` in FILE is `31d`; {shape}")),
+        ("security: {key_rotation: 24}", format!("`security.key_rotation` in FILE is `24`; {shape}")),
+        ("security: {key_rotation: 1 汉}", format!("`security.key_rotation` in FILE is `1 汉`; {shape}")),
+    ] {
+        assert_eq!(error(&of(file)), expected);
+    }
+    let text = error(&of("security: aes"));
+    assert!(text.contains("`security` must hold `key: value` lines"), "{text}");
 }
 
 #[test]

@@ -22,6 +22,13 @@ const SMALL_FILE_MAX_BYTES: u64 = 1024 * 1024;
 /// The file with the password that the admin was created with, until it is changed.
 pub const INITIAL_ADMIN_PASSWORD: &str = "initial_admin_password";
 
+/// The file with the key pair of this process's end of links. A server and the worker in its process share it: that
+/// worker has no link.
+pub const LINK_KEY: &str = "link_key";
+
+/// The file in which a worker keeps the key of the server that it joined.
+pub const LINK_SERVER_KEY: &str = "link_server_key";
+
 /// The folder with the state. Cloning it clones a path.
 #[derive(Clone, Debug)]
 pub struct DataDir {

@@ -138,6 +138,7 @@ impl Round {
         let state = assess::state(&facts, moment, policy);
         let excused = matches!(assess::liveness(&facts, moment, policy), Liveness::Excused | Liveness::Awaited);
         let identity_troubled = assess::has_identity_trouble(&facts, moment);
+        let link = assess::link_status(&facts, moment);
         let untold = mem::take(&mut facts.untold);
 
         let mut announced = worker.announced();
@@ -145,12 +146,13 @@ impl Round {
             || clock_was_set
             || announced.state != Some(state)
             || announced.excused != excused
+            || announced.link != link
             || announced.identity_troubled != identity_troubled;
         if is_changed {
             let assessment = assess::assess(&facts, moment, policy);
             self.note_changes(&facts, &announced, &assessment, moment);
-            let troubles = assessment.conditions.iter().filter(|condition| is_trouble(condition)).cloned().collect();
-            *announced = Announced { state: Some(state), excused, identity_troubled, troubles };
+            let troubles = troubles(&assessment).cloned().collect();
+            *announced = Announced { state: Some(state), excused, link, identity_troubled, troubles };
             if is_heard {
                 update.changed.push(view::assessed_view(&facts, assessment, moment));
             }
@@ -206,9 +208,17 @@ fn word(state: WorkerState) -> String {
 }
 
 /// A condition that is not about the state, and is wrong.
-fn is_trouble(condition: &Condition) -> bool {
-    condition.status == ConditionStatus::False
-        && matches!(condition.kind, ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity)
+fn troubles(assessment: &Assessment) -> impl Iterator<Item = &Condition> {
+    // a worker that is silent has no link either
+    let is_silent = assessment.state == WorkerState::NotReady;
+    assessment.conditions.iter().filter(move |condition| {
+        let is_own = match condition.kind {
+            ConditionKind::Link => !is_silent,
+            ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity => true,
+            ConditionKind::Heartbeat | ConditionKind::Direct => false,
+        };
+        is_own && condition.status == ConditionStatus::False
+    })
 }
 
 /// What is worth a line on the worker's page.
@@ -221,8 +231,7 @@ fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
     if from != to && !was_only_awaited {
         events.push(WorkerEventKind::StateChanged { from, to, reason: cause_of(to, &after.conditions) });
     }
-    let troubles = || after.conditions.iter().filter(|condition| is_trouble(condition));
-    for condition in troubles() {
+    for condition in troubles(after) {
         let earlier = before.troubles.iter().find(|earlier| is_same_trouble(earlier, condition));
         if earlier.is_none_or(|earlier| earlier.severity != condition.severity) {
             let (severity, reason) = (condition.severity, condition.reason.clone());
@@ -231,11 +240,11 @@ fn changes(before: &Announced, after: &Assessment) -> Vec<WorkerEventKind> {
     }
     let is_over = |kind| {
         let had = before.troubles.iter().any(|earlier| earlier.kind == kind);
-        had && !troubles().any(|condition| condition.kind == kind)
+        had && !troubles(after).any(|condition| condition.kind == kind)
     };
-    for kind in [ConditionKind::Clock, ConditionKind::Devices] {
+    for kind in [ConditionKind::Link, ConditionKind::Clock, ConditionKind::Devices] {
         let now = after.conditions.iter().find(|condition| condition.kind == kind);
-        if let Some(now) = now.filter(|_| is_over(kind)) {
+        if let Some(now) = now.filter(|now| now.status != ConditionStatus::False && is_over(kind)) {
             events.push(WorkerEventKind::ConditionChanged { severity: now.severity, reason: now.reason.clone() });
         }
     }
@@ -277,7 +286,7 @@ fn subject(reason: &Reason) -> (Discriminant<Reason>, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::Severity;
+    use api::{LinkCarrier, LinkLoss, Severity};
 
     fn assessed(state: WorkerState, conditions: Vec<Condition>) -> Assessment {
         Assessment { state, conditions }
@@ -333,6 +342,41 @@ mod tests {
         };
         let ended = changes(&announced(ready, vec![clock_off(187_000)]), &assessed(WorkerState::Ready, vec![well]));
         assert_eq!(ended, [WorkerEventKind::ConditionChanged { severity: Severity::Ok, reason: in_sync }]);
+    }
+
+    #[test]
+    fn a_link_that_goes_is_noted_unless_the_worker_has_gone_with_it() {
+        let down = || wrong(ConditionKind::Link, Severity::Warning, Reason::LinkDown { loss: LinkLoss::Closed });
+        let ready = || assessed(WorkerState::Ready, vec![down()]);
+        let gone = || assessed(WorkerState::NotReady, vec![down()]);
+        let begun = changes(&announced(Some(WorkerState::Ready), vec![]), &ready());
+        let reason = Reason::LinkDown { loss: LinkLoss::Closed };
+        assert_eq!(begun, [WorkerEventKind::ConditionChanged { severity: Severity::Warning, reason }]);
+        for troubles in [vec![], vec![down()]] {
+            let events = changes(&announced(Some(WorkerState::Ready), troubles), &gone());
+            assert!(matches!(events.as_slice(), [WorkerEventKind::StateChanged { .. }]), "{events:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_does_not_come_back_is_told_within_two_seconds() {
+        let mut round = round_of(1);
+        let mut updates = round.announcer.subscribe();
+        let worker = round.registry.get(WorkerId(1)).unwrap();
+        let peer = "10.9.9.9:4711".parse().unwrap();
+        worker.facts().hear(round.registry.clock().now(), TIMEOUT);
+        worker.facts().link_opened(peer, LinkCarrier::Stream, round.registry.clock().now());
+        round.go_on(1).await;
+        worker.facts().link_closed(LinkLoss::Closed, round.registry.clock().now());
+        round.go_on(2).await;
+        let mut statuses = Vec::new();
+        for _ in 0..3 {
+            let changed = told(&mut updates).await.changed;
+            let conditions = changed.into_iter().flat_map(|worker| worker.conditions);
+            let link = conditions.filter(|condition| condition.kind == ConditionKind::Link);
+            statuses.extend(link.map(|condition| condition.status));
+        }
+        assert_eq!(statuses, [ConditionStatus::True, ConditionStatus::Unknown, ConditionStatus::False]);
     }
 
     use crate::server::registry::assess::Policy;

@@ -81,6 +81,11 @@ impl ApiError {
         self.status
     }
 
+    /// One of [`error_reason`].
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+
     /// The sentence that the caller reads.
     pub fn message(&self) -> &str {
         &self.message

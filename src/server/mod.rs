@@ -7,6 +7,7 @@ pub mod dial;
 pub mod error;
 pub mod flush;
 pub mod journal;
+pub mod links;
 pub mod listen;
 pub mod load;
 pub mod membership;
@@ -25,6 +26,7 @@ use auth::{Auth, AuthOpenError};
 use axum::extract::FromRef;
 use flush::Flusher;
 use journal::Journal;
+use links::{Links, LinksError};
 use listen::{Tls, TlsError};
 use load::LoadHistory;
 use membership::Membership;
@@ -62,6 +64,10 @@ pub struct ServerState {
     pub supervisor: Supervisor,
     /// Answers that do not end.
     pub streams: Streams,
+    /// The links of workers.
+    pub links: Links,
+    /// Takes new ones.
+    pub link_acceptor: link::Acceptor,
 }
 
 /// Why a server could not run.
@@ -79,6 +85,9 @@ pub enum ServerError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Workers' links cannot be taken.
+    #[error(transparent)]
+    Links(#[from] LinksError),
 }
 
 /// A server that is ready to answer.
@@ -109,7 +118,9 @@ impl Server {
         note_downtime(&journal, &stored, config.worker_offline_timeout);
         let policy = Policy { offline_timeout: config.worker_offline_timeout };
         let registry = Registry::new(ServerClock::start(policy.offline_timeout), policy, stored);
-        let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone());
+        let links = Links::default();
+        let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone(), links.clone());
+        let link_acceptor = links.acceptor(config, &auth, &registry, &membership)?;
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
         let jobs_end = CancellationToken::new();
         let state = ServerState {
@@ -122,6 +133,8 @@ impl Server {
             store,
             supervisor: Supervisor::new(jobs_end.clone()),
             streams: Streams::new(shutdown),
+            links,
+            link_acceptor,
         };
         state.start_jobs(&flusher, decider);
         Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
@@ -141,7 +154,12 @@ impl Server {
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let port = listener.local_addr().map_or(0, |address| address.port());
         let router = rest::router(self.state.clone(), pages::router(self.state.clone(), port, self.tls.clone()));
-        listen::serve(listener, router, self.tls, shutdown).await;
+        let links_end = async {
+            shutdown.cancelled().await;
+            self.state.links.drain().await;
+        };
+        // at the same time, so that both together take no longer than the slower one
+        tokio::join!(listen::serve(listener, router, self.tls, shutdown.clone()), links_end);
         drop(self.jobs);
         self.state.supervisor.ended().await;
         if let Err(error) = self.flusher.flush_all().await {
@@ -171,7 +189,7 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 
 impl ServerState {
     fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
-        let Self { registry, announcer, load, journal, supervisor, .. } = self.clone();
+        let Self { registry, announcer, load, journal, supervisor, links, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
             let registry = registry.clone();
@@ -181,7 +199,7 @@ impl ServerState {
             let registry = registry.clone();
             move |job| load::run(load.clone(), registry.clone(), job)
         });
-        supervisor.start("probe workers", move |job| probe::run(registry.clone(), job));
+        supervisor.start("probe workers", move |job| probe::run(registry.clone(), links.clone(), job));
         let flusher = flusher.clone();
         supervisor.start("write to the database", move |job| flush::run(flusher.clone(), job));
     }

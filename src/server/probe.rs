@@ -1,12 +1,15 @@
-//! The direct probe: each worker's health check, spread over its interval.
+//! The probe: each worker's health check over each way to it, spread over its interval.
 
-use crate::server::dial::{Answer, DialError, dial_worker};
-use crate::server::registry::facts::{ProbeFailure, ProbeOutcome};
-use crate::server::registry::time::Monotonic;
-use crate::server::registry::{Registry, Worker, assess};
+use crate::server::dial::{Answer, DialError, Way, dial_worker, ways};
+use crate::server::links::Links;
+use crate::server::registry::assess::Policy;
+use crate::server::registry::facts::{Facts, LinkStanding, ProbeFailure, ProbeOutcome};
+use crate::server::registry::time::{Moment, Monotonic};
+use crate::server::registry::{ProbeSlot, Registry, Worker, assess};
 use crate::server::supervisor::Job;
-use api::{WorkerId, WorkerUuid};
+use api::{ConditionStatus, LinkReadings, WorkerId, WorkerUuid};
 use http::StatusCode;
+use link::{LinkHandle, LinkStats};
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,19 +18,21 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Connecting, asking and reading. A slow link is slow, not dead.
+/// Connecting, asking and reading. A slow network is slow, not dead.
 pub const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 /// How often each worker is probed.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// How often a worker that is not heard is probed: it is most likely gone, and many of those would each hold a place
-/// for the whole deadline.
-const INTERVAL_LOST: Duration = Duration::from_mins(1);
+/// How often a worker is probed directly that is not heard, or that answers over its link and sits behind a firewall:
+/// many of those would each hold a place for the whole deadline.
+const INTERVAL_HOPELESS: Duration = Duration::from_mins(1);
 /// How often due workers are looked for; also how long a new worker waits at most.
 const LOOK: Duration = Duration::from_millis(250);
-/// Probes at once of workers that are heard.
+/// Direct probes at once of workers that are likely to answer.
 const AT_ONCE: usize = 48;
-/// Probes at once of workers that are not heard: they must not keep the living waiting.
-const AT_ONCE_LOST: usize = 16;
+/// Direct probes at once of those that are not: they must not keep the living waiting.
+const AT_ONCE_HOPELESS: usize = 16;
+/// Health checks over links at once; each takes a round trip, and no connection.
+const AT_ONCE_LINKS: usize = 256;
 
 /// When a worker is probed next: at its own place in the interval, which its row decides.
 pub fn next_due(id: WorkerId, now: Monotonic) -> Monotonic {
@@ -46,10 +51,11 @@ fn fraction_of_u32(id: WorkerId) -> i64 {
     id.0.wrapping_mul(0x9E37_79B9) & i64::from(u32::MAX)
 }
 
-/// Probes all workers, for ever.
-pub async fn run(registry: Registry, job: Job) -> Infallible {
+/// Probes all workers, for ever: over each way that there is, and each for itself, so that a firewall that swallows the
+/// packets of direct probes holds up no link's.
+pub async fn run(registry: Registry, links: Links, job: Job) -> Infallible {
     let mut running = JoinSet::new();
-    let (mut busy, mut busy_lost) = (0_usize, 0_usize);
+    let mut busy = [0_usize; Lane::COUNT];
     let mut waiting = VecDeque::new();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,67 +65,172 @@ pub async fn run(registry: Registry, job: Job) -> Infallible {
                 waiting = due(&registry);
                 job.succeeded();
             }
-            Some(done) = running.join_next() => match done {
-                Ok(true) => busy_lost = busy_lost.saturating_sub(1),
+            Some(done) = running.join_next() => {
                 // a probe that panicked was a living one or is counted as one: the next look corrects nothing worse
-                Ok(false) | Err(_) => busy = busy.saturating_sub(1),
-            },
+                let lane: Lane = done.unwrap_or(Lane::Living);
+                release(&mut busy, lane);
+            }
         }
         let mut later = VecDeque::new();
-        while let Some((worker, lost)) = waiting.pop_front() {
-            let (count, limit) = if lost { (&mut busy_lost, AT_ONCE_LOST) } else { (&mut busy, AT_ONCE) };
-            if *count >= limit {
-                later.push_back((worker, lost));
+        while let Some((worker, lane)) = waiting.pop_front() {
+            if !claim(&mut busy, lane) {
+                later.push_back((worker, lane));
                 continue;
             }
-            if worker.probe.begin() {
-                *count += 1;
-                running.spawn(probe(registry.clone(), worker, lost));
+            if !lane.slot(&worker).begin() {
+                release(&mut busy, lane);
+                continue;
             }
+            running.spawn(probe(registry.clone(), links.clone(), worker, lane));
         }
         waiting = later;
     }
 }
 
-fn due(registry: &Registry) -> VecDeque<(Arc<Worker>, bool)> {
+/// Which probes wait for one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    /// Direct ones of workers that are likely to answer.
+    Living,
+    /// Direct ones that are likely to wait for their whole deadline.
+    Hopeless,
+    /// Health checks over links.
+    Link,
+}
+
+impl Lane {
+    const COUNT: usize = 3;
+
+    const fn limit(self) -> usize {
+        match self {
+            Self::Living => AT_ONCE,
+            Self::Hopeless => AT_ONCE_HOPELESS,
+            Self::Link => AT_ONCE_LINKS,
+        }
+    }
+
+    const fn interval(self) -> Duration {
+        match self {
+            Self::Living | Self::Link => INTERVAL,
+            Self::Hopeless => INTERVAL_HOPELESS,
+        }
+    }
+
+    fn slot(self, worker: &Worker) -> &ProbeSlot {
+        match self {
+            Self::Living | Self::Hopeless => &worker.probe,
+            Self::Link => &worker.link_probe,
+        }
+    }
+}
+
+/// False when the lane is full.
+fn claim(busy: &mut [usize; Lane::COUNT], lane: Lane) -> bool {
+    let Some(count) = busy.get_mut(lane as usize).filter(|count| **count < lane.limit()) else { return false };
+    *count += 1;
+    true
+}
+
+fn release(busy: &mut [usize; Lane::COUNT], lane: Lane) {
+    if let Some(count) = busy.get_mut(lane as usize) {
+        *count = count.saturating_sub(1);
+    }
+}
+
+/// Those that wait longest come first, so that a full lane leaves nobody waiting for ever.
+fn due(registry: &Registry) -> VecDeque<(Arc<Worker>, Lane)> {
     let moment = registry.moment();
-    let due = registry.all().into_iter().filter(|worker| worker.probe.is_due(moment.now));
-    due.map(|worker| {
-        let lost =
-            matches!(assess::liveness(&worker.facts(), &moment, registry.policy()), assess::Liveness::Lost { .. });
-        (worker, lost)
-    })
-    .collect()
+    let mut due = Vec::new();
+    for worker in registry.all() {
+        let (direct, link) = (worker.probe.is_due(moment.now), worker.link_probe.is_due(moment.now));
+        if !direct && !link {
+            continue;
+        }
+        let (has_link, is_hopeless) = {
+            let facts = worker.facts();
+            (matches!(facts.link.standing, LinkStanding::Up { .. }), is_hopeless(&facts, &moment, registry.policy()))
+        };
+        if direct {
+            due.push((worker.clone(), if is_hopeless { Lane::Hopeless } else { Lane::Living }));
+        }
+        if link && has_link {
+            due.push((worker, Lane::Link));
+        }
+    }
+    due.sort_by_key(|(worker, lane)| lane.slot(worker).due());
+    due.into()
+}
+
+/// Whether a direct probe will most likely fail slowly, and nobody waits for its outcome.
+fn is_hopeless(facts: &Facts, moment: &Moment, policy: &Policy) -> bool {
+    let is_lost = matches!(assess::liveness(facts, moment, policy), assess::Liveness::Lost { .. });
+    let is_walled = facts.probe.outcome == Some(ProbeOutcome::Failed(ProbeFailure::TimedOut))
+        && assess::link_status(facts, moment) == Some(ConditionStatus::True);
+    is_lost || is_walled
 }
 
 /// Ends the claim also when the probe panics or is dropped.
 struct Claim {
     worker: Arc<Worker>,
+    lane: Lane,
     next: Monotonic,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.worker.probe.end(self.next);
+        self.lane.slot(&self.worker).end(self.next);
     }
 }
 
-async fn probe(registry: Registry, worker: Arc<Worker>, lost: bool) -> bool {
-    let interval = if lost { INTERVAL_LOST } else { INTERVAL };
-    let next = due_after(worker.id(), registry.clock().now(), interval);
-    let _claim = Claim { worker: Arc::clone(&worker), next };
-    let (ip, port, uuid, own) = {
-        let facts = worker.facts();
-        (facts.row.ip.clone(), facts.row.port, facts.row.uuid, facts.is_own())
-    };
-    let dialled = dial_worker(&ip, port, "/healthz", PROBE_DEADLINE).await;
-    let outcome =
-        judge(dialled, uuid, own, |other| registry.by_uuid(other).map(|other| other.facts().row.name.clone()));
+async fn probe(registry: Registry, links: Links, worker: Arc<Worker>, lane: Lane) -> Lane {
+    let next = due_after(worker.id(), registry.clock().now(), lane.interval());
+    let _claim = Claim { worker: Arc::clone(&worker), lane, next };
+    let way = ways(&worker, &links).into_iter().find(|way| matches!(way, Way::Link(_)) == (lane == Lane::Link));
+    match way {
+        Some(Way::Link(link)) => probe_link(&registry, &worker, link).await,
+        Some(Way::Direct { ip, port }) => probe_direct(&registry, &worker, ip, port).await,
+        // the link has ended since
+        None => {}
+    }
+    lane
+}
+
+async fn probe_direct(registry: &Registry, worker: &Worker, ip: String, port: u16) {
+    let outcome = ask(registry, worker, Way::Direct { ip: ip.clone(), port }).await;
     if let ProbeOutcome::Failed(failure) = &outcome {
         tracing::debug!(worker = worker.id().0, ip, port, ?failure, "direct probe failed");
     }
     worker.facts().record_probe(&ip, port, outcome, registry.clock().now());
-    lost
+}
+
+async fn probe_link(registry: &Registry, worker: &Worker, link: LinkHandle) {
+    let LinkStanding::Up { since, .. } = worker.facts().link.standing else { return };
+    let outcome = ask(registry, worker, Way::Link(link.clone())).await;
+    if link.close_reason().is_some() {
+        // what is true of it by now is noted where it ends
+        return;
+    }
+    if let ProbeOutcome::Failed(failure) = &outcome {
+        tracing::debug!(worker = worker.id().0, ?failure, "a worker did not answer over its link");
+    }
+    worker.facts().record_link_probe(since, outcome, readings(&link.stats()), registry.clock().now());
+}
+
+fn readings(stats: &LinkStats) -> LinkReadings {
+    LinkReadings {
+        round_trip_ms: stats.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1000.0),
+        received_bytes: stats.received_bytes,
+        sent_bytes: stats.sent_bytes,
+    }
+}
+
+async fn ask(registry: &Registry, worker: &Worker, way: Way) -> ProbeOutcome {
+    let (uuid, own) = {
+        let facts = worker.facts();
+        (facts.row.uuid, facts.is_own())
+    };
+    let dialled = dial_worker(&[way], "/healthz", PROBE_DEADLINE).await;
+    judge(dialled, uuid, own, |other| registry.by_uuid(other).map(|other| other.facts().row.name.clone()))
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! The worker's own small HTTP server. The server asks it whether the worker can be reached and is the right one.
 
 use super::identity::Identity;
-use super::link_state::LinkState;
+use super::session_state::SessionState;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Json, Response};
@@ -74,16 +74,16 @@ fn any_family() -> Option<Ipv6Addr> {
 #[derive(Clone)]
 struct Health {
     identity: Arc<Identity>,
-    link: watch::Receiver<LinkState>,
+    session: watch::Receiver<SessionState>,
 }
 
 /// What the worker answers. Knows nothing of how requests reach it.
-pub fn router(identity: Arc<Identity>, link: watch::Receiver<LinkState>) -> Router {
+pub fn router(identity: Arc<Identity>, session: watch::Receiver<SessionState>) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/version", get(version))
-        .with_state(Health { identity, link })
+        .with_state(Health { identity, session })
 }
 
 async fn healthz(State(health): State<Health>) -> Response {
@@ -92,9 +92,9 @@ async fn healthz(State(health): State<Health>) -> Response {
 }
 
 async fn readyz(State(health): State<Health>) -> Response {
-    match &*health.link.borrow() {
-        LinkState::Up => Json(json!({"status": "ok"})).into_response(),
-        LinkState::Joining { cause } => {
+    match &*health.session.borrow() {
+        SessionState::Up => Json(json!({"status": "ok"})).into_response(),
+        SessionState::Joining { cause } => {
             (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "joining", "cause": cause}))).into_response()
         }
     }
@@ -164,11 +164,11 @@ mod tests {
         (dir, identity)
     }
 
-    async fn ask(state: LinkState, method: Method, path: &str) -> (StatusCode, serde_json::Value) {
+    async fn ask(state: SessionState, method: Method, path: &str) -> (StatusCode, serde_json::Value) {
         let (_dir, identity) = identity();
-        let (_sender, link) = watch::channel(state);
+        let (_sender, session) = watch::channel(state);
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-        let response = router(identity, link).oneshot(request).await.unwrap();
+        let response = router(identity, session).oneshot(request).await.unwrap();
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -178,9 +178,9 @@ mod tests {
     async fn health_names_the_worker() {
         let (_dir, identity) = identity();
         let uuid = identity.uuid();
-        let (_sender, link) = watch::channel(LinkState::Up);
+        let (_sender, session) = watch::channel(SessionState::Up);
         let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
-        let response = router(identity, link).oneshot(request).await.unwrap();
+        let response = router(identity, session).oneshot(request).await.unwrap();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body, json!({"status": "ok", "worker_uuid": uuid, "name": "npu-1"}));
@@ -188,11 +188,11 @@ mod tests {
 
     #[tokio::test]
     async fn readiness_tells_the_cause_until_a_session_is_up() {
-        let joining = LinkState::Joining { cause: Some("nothing listens at h:1".to_owned()) };
+        let joining = SessionState::Joining { cause: Some("nothing listens at h:1".to_owned()) };
         let (status, body) = ask(joining, Method::GET, "/readyz").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(body["cause"], "nothing listens at h:1");
-        let (status, _) = ask(LinkState::Up, Method::GET, "/readyz").await;
+        let (status, _) = ask(SessionState::Up, Method::GET, "/readyz").await;
         assert_eq!(status, StatusCode::OK);
     }
 
@@ -206,7 +206,7 @@ mod tests {
             (Method::GET, "/version", StatusCode::OK),
         ];
         for (method, path, expected) in table {
-            let (status, _) = ask(LinkState::Up, method.clone(), path).await;
+            let (status, _) = ask(SessionState::Up, method.clone(), path).await;
             assert_eq!(status, expected, "{method} {path}");
         }
     }
@@ -222,11 +222,11 @@ mod tests {
     #[tokio::test]
     async fn a_head_that_is_too_long_is_refused_and_the_next_connection_served() {
         let (_dir, identity) = identity();
-        let (_sender, link) = watch::channel(LinkState::Up);
+        let (_sender, session) = watch::channel(SessionState::Up);
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let server = tokio::spawn(serve(listener, router(identity, link), shutdown.clone()));
+        let server = tokio::spawn(serve(listener, router(identity, session), shutdown.clone()));
         for (padding, expected) in [(2 * HEAD_LIMIT_BYTES, "HTTP/1.1 431"), (10, "HTTP/1.1 200")] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             let request = format!("GET /healthz HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", "x".repeat(padding));

@@ -12,9 +12,10 @@ mod health;
 mod heartbeat;
 mod host;
 mod identity;
-mod link_state;
+mod link;
 mod report;
 mod session;
+mod session_state;
 mod transport;
 
 pub use address::AddressError;
@@ -22,14 +23,16 @@ pub use detection::DetectionConfig;
 pub use health::{BindError, bind};
 pub use host::hostname;
 pub use identity::IdentityError;
+pub use link::LinkSetupError;
 pub use transport::{HeartbeatAnswer, JoinError, Proof, RestTransport, Transport, TransportError};
 
 use crate::config::{ServerTrust, WorkerConfig};
 use address::{AddressBook, AddressSetting};
 use api::SessionId;
 use identity::Identity;
-use link_state::LinkState;
+use link::LinkKeeper;
 use session::{Profile, SessionKeeper};
+use session_state::SessionState;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -58,6 +61,9 @@ pub enum WorkerError {
     /// The way to the server cannot be set up.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// Its link cannot be set up.
+    #[error(transparent)]
+    Link(#[from] LinkSetupError),
     /// It has never joined and has nothing to join with.
     #[error("{}", JoinError::NoToken)]
     NoToken,
@@ -84,26 +90,28 @@ pub async fn run_with_detection(
     }
     let addresses = Arc::new(AddressBook::new(address_setting(&config), config.server_url.clone())?);
     let transport = Arc::new(RestTransport::new(config.server_url.clone(), &config.trust)?);
-    let (link, link_seen) = watch::channel(LinkState::Joining { cause: None });
+    let (state, state_seen) = watch::channel(SessionState::Joining { cause: None });
     let (latest, latest_seen) = watch::channel(None);
     let profile = Profile {
         session_id: SessionId(Uuid::new_v4()),
-        token: config.token,
-        name: config.identity.name,
+        token: config.token.clone(),
+        name: config.identity.name.clone(),
         port: listener.local_addr()?.port(),
         system_reserved: config.system_reserved,
     };
     tracing::info!("worker {} joins {}", identity.uuid(), config.server_url);
 
     let tasks = TaskTracker::new();
-    let (listener, router) = (Arc::new(listener), health::router(Arc::clone(&identity), link_seen));
+    let (listener, router) = (Arc::new(listener), health::router(Arc::clone(&identity), state_seen));
+    let link = LinkKeeper::new(&config, router.clone())?.map(Arc::new);
     supervise(&tasks, "health endpoint", &shutdown, move |shutdown| {
         health::serve(Arc::clone(&listener), router.clone(), shutdown)
     });
     supervise(&tasks, "detection", &shutdown, move |shutdown| {
         detection::run(DetectionConfig::clone(&detection), latest.clone(), shutdown)
     });
-    let keeper = Arc::new(SessionKeeper { transport, identity, addresses, latest_status: latest_seen, link, profile });
+    let keeper =
+        Arc::new(SessionKeeper { transport, identity, addresses, latest_status: latest_seen, state, link, profile });
     supervise(&tasks, "session", &shutdown, move |shutdown| {
         let keeper = Arc::clone(&keeper);
         async move { keeper.run(shutdown).await }

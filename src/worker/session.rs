@@ -4,13 +4,15 @@ use super::address::{AddressBook, Choice};
 use super::backoff::{Backoff, random_pause};
 use super::cause_log::CauseLog;
 use super::identity::{Identity, parse_credential};
-use super::link_state::LinkState;
+use super::link::{LinkKeeper, RunningLink};
 use super::report::{self, LatestStatus};
+use super::session_state::SessionState;
 use super::transport::{JoinError, Pace, Proof, Transport};
 use super::{heartbeat, host};
 use crate::config::{JoinToken, Secret};
 use crate::data_dir::DataDirError;
 use api::{PROTOCOL_VERSION, RegisterRequest, RegisterResponse, SessionId, SystemReserved};
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -51,7 +53,9 @@ pub struct SessionKeeper {
     /// What to report.
     pub latest_status: LatestStatus,
     /// Who wants to know whether there is a session.
-    pub link: watch::Sender<LinkState>,
+    pub state: watch::Sender<SessionState>,
+    /// Keeps a link beside each session; None for the worker of the server in this process.
+    pub link: Option<Arc<LinkKeeper>>,
     /// How the worker presents itself.
     pub profile: Profile,
 }
@@ -98,8 +102,8 @@ impl SessionKeeper {
                 }
                 SessionEnd::TaskDied(what) => tracing::error!("{what}; beginning a new session"),
                 SessionEnd::Failed(error) => {
-                    causes.log("lost the session", &error);
-                    self.link.send_replace(LinkState::Joining { cause: Some(error.to_string()) });
+                    causes.log("lost the session", discriminant(&error), &error);
+                    self.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
                 }
             }
             if begun.elapsed() >= HEALTHY_AFTER {
@@ -111,21 +115,21 @@ impl SessionKeeper {
     }
 
     /// Tries until it succeeds.
-    async fn join(&self, backoff: &mut Backoff, causes: &mut CauseLog) -> Session {
+    async fn join(&self, backoff: &mut Backoff, causes: &mut CauseLog<Discriminant<JoinError>>) -> Session {
         loop {
             let error = match self.join_once().await {
                 Ok(session) => {
-                    causes.joined(&session.name);
+                    causes.good_news(&format!("the worker has joined the server as {}", session.name));
                     return session;
                 }
                 Err(error) => error,
             };
-            causes.log("cannot join the server", &error);
+            causes.log("cannot join the server", discriminant(&error), &error);
             let pause = match error.pace() {
                 Pace::Quick => backoff.next_pause(),
                 Pace::Slow => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
             };
-            self.link.send_replace(LinkState::Joining { cause: Some(error.to_string()) });
+            self.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
             // on top of the server's wish, else all workers would come back at one moment
             sleep(error.retry_after().unwrap_or_default() + pause).await;
         }
@@ -196,7 +200,7 @@ impl SessionKeeper {
 
     /// Keeps the session alive until it is over. Each part runs in its own task, so that none can hold up another.
     async fn keep(&self, session: &Arc<Session>, shutdown: &CancellationToken) -> SessionEnd {
-        self.link.send_replace(LinkState::Up);
+        self.state.send_replace(SessionState::Up);
         let status_wanted = Arc::new(Notify::new());
         // dropping the set ends the tasks
         let mut tasks = JoinSet::new();
@@ -211,14 +215,29 @@ impl SessionKeeper {
         }
         let addresses = Arc::clone(&self.addresses);
         tasks.spawn(async move { SessionEnd::AddressChanged(addresses.changed().await) });
+        let mut link = self.link.as_ref().map(|keeper| keeper.start(Arc::clone(session)));
         tokio::select! {
-            () = shutdown.cancelled() => SessionEnd::Stopped,
+            () = shutdown.cancelled() => {
+                if let Some(link) = link {
+                    link.stop().await;
+                }
+                SessionEnd::Stopped
+            }
+            died = link_died(&mut link) => SessionEnd::TaskDied(died),
             ended = tasks.join_next() => match ended {
                 Some(Ok(end)) => end,
                 Some(Err(died)) => SessionEnd::TaskDied(format!("a task of the session died: {died}")),
                 None => SessionEnd::TaskDied("all tasks of the session have gone".to_owned()),
             },
         }
+    }
+}
+
+/// Never, when there is none.
+async fn link_died(link: &mut Option<RunningLink>) -> String {
+    match link {
+        Some(link) => link.died().await,
+        None => std::future::pending().await,
     }
 }
 

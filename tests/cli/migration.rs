@@ -66,6 +66,11 @@ fn ends_uncommitted(log: &[u8]) -> bool {
     pages.chunks(full).last().is_some_and(|page| page.len() < full || page[4..8] == [0; 4])
 }
 
+/// How many there are.
+fn migrations() -> usize {
+    std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server/store/sqlite")).unwrap().count()
+}
+
 async fn open(path: &Path) -> SqlitePool {
     SqlitePool::connect_with(SqliteConnectOptions::new().filename(path)).await.unwrap()
 }
@@ -91,7 +96,7 @@ async fn a_server_that_was_killed_at_any_point_of_a_migration_starts_again() {
         let users: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM users").fetch_one(&database).await.unwrap();
         assert_eq!(
             (sound.as_str(), applied, users),
-            ("ok", vec![true], 1),
+            ("ok", vec![true; migrations()], 1),
             "after files of {} bytes",
             blocks * BLOCK_BYTES
         );

@@ -33,3 +33,22 @@ fn a_worker_that_has_joined_before_starts_without_a_token() {
     worker.wait_for_stderr("joins http://127.0.0.1:9");
     assert_eq!(worker.stop().code(), Some(0));
 }
+
+#[test]
+fn a_worker_whose_token_is_no_longer_right_says_why_it_has_no_link_and_goes_on() {
+    let (server_dir, worker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Running::server(server_dir.path(), &["--disable-worker", "--token", "the-right-token"]);
+    let start = |token: &str| {
+        let args = ["start", "--server-url", server.url(), "--worker-port", "0", "--token", token, "--data-dir"];
+        Running::start(gpustack(&args).arg(worker_dir.path()))
+    };
+    let mut worker = start("the-right-token");
+    worker.wait_for_stderr("the link to the server stands");
+    assert_eq!(worker.stop().code(), Some(0));
+    std::fs::remove_file(worker_dir.path().join("link_server_key")).unwrap();
+    let mut worker = start("another-token");
+    let line = worker.wait_for_stderr("no link to the server");
+    assert!(line.contains("the join token is not the server's"), "{line}");
+    assert!(!line.contains("another-token"), "{line}");
+    assert_eq!(worker.stop().code(), Some(0));
+}

@@ -8,9 +8,9 @@
     reason = "a helper of a test that cannot go on fails the test"
 )]
 
-use gpustack::config::{JoinToken, Secret, ServerConfig};
+use gpustack::config::{JoinToken, Secret, ServerConfig, TlsFiles};
 use gpustack::server;
-use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct TestServer {
     pub address: SocketAddr,
     pub client: Client,
+    scheme: &'static str,
     data_dir: TempDir,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -44,20 +45,41 @@ impl TestServer {
         Self::listen("127.0.0.1", data_dir).await
     }
 
+    /// Where one listened before.
+    pub async fn start_again(address: SocketAddr, data_dir: TempDir) -> Self {
+        Self::serve(TcpListener::bind(address).await.unwrap(), data_dir)
+    }
+
     /// At this address of the host.
     pub async fn start_at(host: &str) -> Self {
         Self::listen(host, tempfile::tempdir().unwrap()).await
     }
 
     async fn listen(host: &str, data_dir: TempDir) -> Self {
-        let listener = TcpListener::bind((host, 0)).await.unwrap();
+        Self::serve(TcpListener::bind((host, 0)).await.unwrap(), data_dir)
+    }
+
+    fn serve(listener: TcpListener, data_dir: TempDir) -> Self {
+        let port = listener.local_addr().unwrap().port();
+        Self::run(listener, config(data_dir.path(), port), data_dir, Client::builder())
+    }
+
+    /// Speaks TLS with these. Its client believes any certificate.
+    pub async fn start_tls(files: TlsFiles) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (data_dir, port) = (tempfile::tempdir().unwrap(), listener.local_addr().unwrap().port());
+        let config = ServerConfig { tls: Some(files), ..config(data_dir.path(), port) };
+        Self::run(listener, config, data_dir, Client::builder().danger_accept_invalid_certs(true))
+    }
+
+    fn run(listener: TcpListener, config: ServerConfig, data_dir: TempDir, client: ClientBuilder) -> Self {
         let address = listener.local_addr().unwrap();
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
         let stop = CancellationToken::new();
-        let config = config(data_dir.path(), address.port());
         let running = server::run(listener, config, stop.clone());
         let task = tokio::spawn(async move { running.await.unwrap() });
-        let client = Client::builder().no_proxy().build().unwrap();
-        Self { address, client, data_dir, stop, task }
+        let client = client.no_proxy().build().unwrap();
+        Self { address, client, scheme, data_dir, stop, task }
     }
 
     /// Stops it in an orderly way; its data dir can be started again.
@@ -68,7 +90,7 @@ impl TestServer {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("http://{}{path}", self.address))
+        self.client.request(method, format!("{}://{}{path}", self.scheme, self.address))
     }
 
     pub fn as_admin(&self, method: Method, path: &str) -> RequestBuilder {
@@ -109,6 +131,7 @@ pub fn config(data_dir: &Path, port: u16) -> ServerConfig {
         bootstrap_password: Some(Secret::new(PASSWORD)),
         tls: None,
         worker_offline_timeout: Duration::from_mins(1),
+        key_rotation: Duration::from_hours(24),
     }
 }
 

@@ -53,6 +53,7 @@ impl Host {
             data_dir: self.dir.path().join("data"),
             identity: WorkerIdentity { name: None, ip: Some("127.0.0.1".parse().unwrap()), ifname: None, port: 0 },
             system_reserved: SystemReserved::default(),
+            key_rotation: Duration::from_hours(24),
         }
     }
 

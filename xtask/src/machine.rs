@@ -52,8 +52,12 @@ pub struct Need {
     programs: &'static [&'static str],
 }
 
-/// What Rust's tests start: hosts with networks of their own.
-pub const RUST_TEST_NEEDS: [Need; 1] = [Need { package: "iproute2", programs: &["ip"] }];
+/// What Rust's tests start: hosts with networks of their own, and a proxy.
+pub const RUST_TEST_NEEDS: [Need; 2] = [
+    Need { package: "iproute2", programs: &["ip"] },
+    // Debian has it where only root's path looks
+    Need { package: "nginx", programs: &["nginx", "/usr/sbin/nginx"] },
+];
 
 /// What the browser tests start besides Node.js.
 pub const BROWSER_TEST_NEEDS: [Need; 2] = [

@@ -366,6 +366,7 @@ pub(crate) mod tests {
             joined_ms: 0,
             clock_offset_ms: Some(20),
             direct_round_trip_ms: Some(0.8),
+            link: None,
             version: None,
             devices: Some(vec![device(0), device(1)]),
             devices_stale_s: None,

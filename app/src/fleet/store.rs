@@ -339,6 +339,9 @@ fn take_readings(worker: &mut WorkerView, update: ReadingsUpdate) {
     worker.host = update.host;
     worker.clock_offset_ms = update.clock_offset_ms;
     worker.direct_round_trip_ms = update.direct_round_trip_ms;
+    if let Some((link, readings)) = worker.link.as_mut().zip(update.link) {
+        link.readings = readings;
+    }
     for (device, readings) in worker.devices.iter_mut().flatten().zip(update.devices) {
         device.readings = readings;
     }
@@ -410,6 +413,7 @@ mod tests {
                     host: HostView::default(),
                     clock_offset_ms: Some(5),
                     direct_round_trip_ms: None,
+                    link: None,
                 }],
                 heartbeats: vec![(WorkerId(1), 1_900), (WorkerId(99), 1_900)],
                 ..FleetUpdate::default()

@@ -2,7 +2,7 @@
 
 use crate::i18n::reasons::is_loopback;
 use crate::order::sort;
-use api::{Condition, ConditionKind, Reason, Severity, WorkerId, WorkerState, WorkerView};
+use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerId, WorkerState, WorkerView};
 use serde::{Deserialize, Serialize};
 use std::mem::{Discriminant, discriminant};
 
@@ -66,7 +66,7 @@ pub struct TroubleLine {
     pub severity: Severity,
     /// The cause; of the first worker, when there are more.
     pub reason: Reason,
-    /// What else is known about it: how the direct probe goes, when the heartbeat is lost.
+    /// What else is known about it: how the worker is reached otherwise.
     pub also: Option<Reason>,
     /// How many more conditions of the worker have this cause, as one for each unhealthy device.
     pub repeats: usize,
@@ -174,7 +174,7 @@ fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
         state: worker.state,
         severity: severity(worker.state, condition),
         reason: condition.reason.clone(),
-        also: if condition.kind == ConditionKind::Heartbeat { probe(worker) } else { None },
+        also: also(worker, condition).cloned(),
         repeats: 0,
         since_ms: condition.since_ms,
         os: worker.os.clone(),
@@ -191,12 +191,17 @@ fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
     lines
 }
 
-fn probe(worker: &WorkerView) -> Option<Reason> {
-    worker
-        .conditions
-        .iter()
-        .find(|condition| condition.kind == ConditionKind::Direct && condition.severity != Severity::Ok)
-        .map(|condition| condition.reason.clone())
+/// What else is known about a condition that is wrong: over which way a silent worker is reached, or not; whether a link
+/// does what a probe cannot.
+pub fn also<'a>(worker: &'a WorkerView, condition: &Condition) -> Option<&'a Reason> {
+    let of = |kind| worker.conditions.iter().find(|condition| condition.kind == kind);
+    let (direct, link) = (of(ConditionKind::Direct), of(ConditionKind::Link));
+    let told = match condition.kind {
+        ConditionKind::Heartbeat => direct.filter(|direct| direct.status == ConditionStatus::True).or(link).or(direct),
+        ConditionKind::Direct => link,
+        _ => None,
+    };
+    told.map(|condition| &condition.reason)
 }
 
 /// What lines that are joined have in common.
@@ -213,6 +218,7 @@ fn without_worker(reason: &Reason) -> Reason {
     match reason {
         Reason::HeartbeatLost { timeout_s, .. } => Reason::HeartbeatLost { last_ms: None, timeout_s: *timeout_s },
         Reason::WorkerStopped { .. } => Reason::WorkerStopped { at_ms: 0 },
+        Reason::LinkUnanswered { timeout_s, .. } => Reason::LinkUnanswered { timeout_s: *timeout_s, status: None },
         Reason::DirectRefused { url } => Reason::DirectRefused { url: place(url) },
         Reason::DirectTimedOut { url, timeout_s } => Reason::DirectTimedOut { url: place(url), timeout_s: *timeout_s },
         Reason::DirectNotResolved { .. } => Reason::DirectNotResolved { url: String::new(), host: String::new() },

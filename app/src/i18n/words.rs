@@ -26,6 +26,8 @@ pub struct WordMessages {
     /// Condition.
     pub heartbeat: &'static str,
     /// Condition.
+    pub link: &'static str,
+    /// Condition.
     pub direct: &'static str,
     /// Condition.
     pub clock: &'static str,
@@ -68,6 +70,7 @@ pub const EN: WordMessages = WordMessages {
     error: "Error",
     unknown: "unknown",
     heartbeat: "Heartbeat",
+    link: "Link",
     direct: "Direct probe",
     clock: "Clock",
     devices: "Devices",
@@ -96,6 +99,7 @@ pub const ZH: WordMessages = WordMessages {
     error: "错误",
     unknown: "未知",
     heartbeat: "心跳",
+    link: "链路",
     direct: "直连探测",
     clock: "时钟",
     devices: "设备",
@@ -152,6 +156,7 @@ impl Messages {
     pub const fn condition_word(&self, kind: ConditionKind) -> &'static str {
         match kind {
             ConditionKind::Heartbeat => self.words.heartbeat,
+            ConditionKind::Link => self.words.link,
             ConditionKind::Direct => self.words.direct,
             ConditionKind::Clock => self.words.clock,
             ConditionKind::Devices => self.words.devices,

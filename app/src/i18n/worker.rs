@@ -1,5 +1,7 @@
 //! Texts of the page of one worker.
 
+use api::LinkCarrier;
+
 /// Texts of the page of one worker.
 #[derive(Debug)]
 pub struct WorkerMessages {
@@ -90,6 +92,16 @@ pub struct WorkerMessages {
     pub probe_address: &'static str,
     /// Reach.
     pub round_trip: &'static str,
+    /// Reach: since when a link stands, what carries it and where it comes from.
+    pub link_value: fn(&str, LinkCarrier, &str) -> String,
+    /// Reach.
+    pub no_link: &'static str,
+    /// Reach.
+    pub link_round_trip: &'static str,
+    /// Reach.
+    pub link_traffic: &'static str,
+    /// Reach: from the worker, to the worker.
+    pub link_traffic_value: fn(&str, &str) -> String,
     /// Reach.
     pub last_heartbeat: &'static str,
     /// Reach.
@@ -155,6 +167,14 @@ pub const EN: WorkerMessages = WorkerMessages {
     used_of_total: |used, total| format!("{used} of {total} GiB"),
     probe_address: "Probed at",
     round_trip: "Round trip",
+    link_value: |since, carrier, peer| match carrier {
+        LinkCarrier::Stream => format!("up since {since}, from {peer}"),
+        LinkCarrier::WebSocket => format!("up since {since}, from {peer}, inside a WebSocket"),
+    },
+    no_link: "none",
+    link_round_trip: "Round trip of the link",
+    link_traffic: "Traffic of the link",
+    link_traffic_value: |received, sent| format!("{received} from the worker, {sent} to it"),
     last_heartbeat: "Last heartbeat",
     clock: "Clock",
     clock_value: |offset, error_ms| format!("{offset} ± {error_ms} ms"),
@@ -210,6 +230,14 @@ pub const ZH: WorkerMessages = WorkerMessages {
     used_of_total: |used, total| format!("{used} / {total} GiB"),
     probe_address: "探测地址",
     round_trip: "往返时间",
+    link_value: |since, carrier, peer| match carrier {
+        LinkCarrier::Stream => format!("自 {since} 连通，来自 {peer}"),
+        LinkCarrier::WebSocket => format!("自 {since} 连通，来自 {peer}，经 WebSocket 承载"),
+    },
+    no_link: "无",
+    link_round_trip: "链路往返时间",
+    link_traffic: "链路流量",
+    link_traffic_value: |received, sent| format!("节点发来 {received}，发往节点 {sent}"),
     last_heartbeat: "最近心跳",
     clock: "时钟",
     clock_value: |offset, error_ms| format!("{offset}（误差 ±{error_ms} 毫秒）"),

@@ -26,6 +26,9 @@ pub enum WorkerState {
 pub enum ConditionKind {
     /// Heartbeats arrive, by the server's monotonic clock.
     Heartbeat,
+    /// The connection that the worker dialled to the server stands, and the worker answers over it. Absent for workers
+    /// that never had one.
+    Link,
     /// The server's own health check reaches `http://worker-ip:worker-port/healthz`.
     Direct,
     /// The worker's clock agrees with the server's.

@@ -1,6 +1,8 @@
 //! What the admin UI sees of the fleet: small enough for a thousand workers over a slow tunnel.
 
-use crate::{Condition, DeviceHealth, Maintenance, MemoryKind, WorkerId, WorkerState, WorkerUuid};
+use crate::{
+    Condition, DeviceHealth, LinkReadings, LinkView, Maintenance, MemoryKind, WorkerId, WorkerState, WorkerUuid,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,6 +76,9 @@ pub struct WorkerView {
     pub clock_offset_ms: Option<i64>,
     /// The direct probe's round trip, in milliseconds; absent while it fails.
     pub direct_round_trip_ms: Option<f64>,
+    /// Its link; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkView>,
     /// The worker program's version; absent for GPUStack 0.7 workers.
     pub version: Option<String>,
     /// Accelerators, by index; absent until the first detection has finished.
@@ -172,4 +177,8 @@ pub struct ReadingsUpdate {
     pub clock_offset_ms: Option<i64>,
     /// The direct probe's round trip, in milliseconds.
     pub direct_round_trip_ms: Option<f64>,
+    /// Of its link; absent while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Option<f64>>>))]
+    pub link: Option<LinkReadings>,
 }

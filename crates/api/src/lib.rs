@@ -10,6 +10,7 @@ mod event;
 mod fleet;
 mod id;
 mod join;
+mod link;
 mod page;
 mod reason;
 mod server_url;
@@ -26,6 +27,7 @@ pub use id::{SessionId, WorkerId, WorkerUuid};
 pub use join::{
     HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterRequest, RegisterResponse, StatusReport,
 };
+pub use link::{LinkCarrier, LinkDeclined, LinkJoinRequest, LinkLoss, LinkReadings, LinkView};
 pub use page::{Page, Pagination, WatchEvent, WatchEventType};
 pub use reason::Reason;
 pub use server_url::{ServerUrl, ServerUrlError};

@@ -1,4 +1,5 @@
 use crate::tagged::{Parameters, Unreadable, read_by_name};
+use crate::{LinkCarrier, LinkLoss};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
@@ -27,6 +28,28 @@ read_by_name! {
         HeartbeatAwaited {
             /// When judging begins, in milliseconds since 1970 by the server's clock.
             until_ms: i64,
+        },
+
+        /// The link stands.
+        LinkUp {
+            /// What carries it.
+            carrier: LinkCarrier,
+            /// Of the last sign of life, in milliseconds; absent before the first.
+            round_trip_ms: Option<f64>,
+        },
+        /// There is none at this moment; the worker is expected to dial one by itself.
+        LinkAwaited {},
+        /// There is none, though there was.
+        LinkDown {
+            /// How it ended.
+            loss: LinkLoss,
+        },
+        /// It stands, but the worker does not answer a health check over it as it should.
+        LinkUnanswered {
+            /// The health check's deadline, in seconds.
+            timeout_s: u64,
+            /// The HTTP status of a wrong answer; absent when none came.
+            status: Option<u16>,
         },
 
         /// The direct probe was answered by this worker.

@@ -103,6 +103,8 @@ parameters! {
     String: |value| if let Value::String(text) = value { Some(text) } else { None },
     crate::Severity: |value| word(value.as_str()?),
     crate::WorkerState: |value| word(value.as_str()?),
+    crate::LinkCarrier: |value| word(value.as_str()?),
+    crate::LinkLoss: |value| word(value.as_str()?),
     crate::Reason: |value| if let Value::Object(written) = value { crate::reason::read(written).ok() } else { None },
 }
 
@@ -114,7 +116,7 @@ impl<T: Parameter> Parameter for Option<T> {
 
 #[cfg(test)]
 pub mod tests {
-    use crate::{Reason, Severity, WorkerState};
+    use crate::{LinkCarrier, LinkLoss, Reason, Severity, WorkerState};
 
     /// Makes up a parameter of any kind.
     pub trait Example {
@@ -144,6 +146,9 @@ pub mod tests {
         Option<u16>: Some(502),
         Severity: Severity::Warning,
         WorkerState: WorkerState::NotReady,
+        LinkCarrier: LinkCarrier::WebSocket,
+        LinkLoss: LinkLoss::Silent,
+        Option<f64>: Some(0.75),
         Reason: Reason::ToolMissing { tool: "npu-smi".to_owned() },
         Option<Reason>: Some(Reason::example()),
     }

@@ -1,4 +1,4 @@
-use crate::{Condition, WorkerId, WorkerState, WorkerStatus, WorkerUuid};
+use crate::{Condition, LinkView, WorkerId, WorkerState, WorkerStatus, WorkerUuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Worker {
     pub state_message: Option<String>,
     /// What it reported last.
     pub status: WorkerStatus,
-    /// The direct probe fails.
+    /// No way from the server to it works.
     pub unreachable: bool,
     /// When the server received the last heartbeat, RFC 3339, by the server's clock.
     pub heartbeat_time: Option<String>,
@@ -44,6 +44,8 @@ pub struct Worker {
     pub version: Option<String>,
     /// Out of service by an operator's wish.
     pub maintenance: Option<Maintenance>,
+    /// Its link; null while there is none.
+    pub link: Option<LinkView>,
 }
 
 /// Kept free for the system, in bytes.

@@ -85,6 +85,13 @@ pub struct StartArgs {
     /// Keep this free for the system, in GiB [default: {"ram": 2, "vram": 1}]
     #[arg(long, help_heading = "Worker", value_name = "JSON")]
     system_reserved: Option<String>,
+
+    /// How links between workers and server are encrypted; aes-256-gcm is the only value
+    #[arg(long, help_heading = "Security", value_name = "CIPHER")]
+    data_encryption: Option<String>,
+    /// Take new keys for links this often [default: 24h]
+    #[arg(long, help_heading = "Security", value_name = "TIME")]
+    key_rotation: Option<String>,
 }
 
 impl StartArgs {
@@ -111,6 +118,8 @@ impl StartArgs {
             (Key::CaFile, self.ca_file),
             (Key::ServerFingerprint, self.server_fingerprint),
             (Key::SystemReserved, self.system_reserved),
+            (Key::DataEncryption, self.data_encryption),
+            (Key::KeyRotation, self.key_rotation),
         ];
         let given = all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         (given, self.config_file)

@@ -50,6 +50,7 @@ fn config(dir: &TempDir, bootstrap_password: Option<&str>) -> ServerConfig {
         bootstrap_password: bootstrap_password.map(Secret::new),
         tls: None,
         worker_offline_timeout: Duration::from_mins(1),
+        key_rotation: Duration::from_hours(24),
     }
 }
 

@@ -141,8 +141,8 @@ impl Connections {
     }
 
     async fn answer(&self, stream: TcpStream, peer: SocketAddr) {
-        // a refusal costs some latency, nothing else
-        let _ = stream.set_nodelay(true);
+        // a connection may become a link
+        link::tune_socket(&stream);
         let Some(tls) = &self.tls else {
             let stream = WriteDeadline::new(stream, self.write_limit);
             return self.serve_http(stream, PeerAddress { addr: peer, https: false }).await;

@@ -8,10 +8,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{Proof, credential_revoked};
+pub use rules::{Proof, credential_revoked, session_replaced, unsupported_protocol};
 
 use crate::server::error::ApiError;
 use crate::server::journal::Journal;
+use crate::server::links::Links;
 use crate::server::registry::assess::Policy;
 use crate::server::registry::facts::{Facts, Session};
 use crate::server::registry::time::{Moment, system_ms};
@@ -52,6 +53,7 @@ pub struct Decider {
     registry: Registry,
     store: Store,
     journal: Journal,
+    links: Links,
     queue: Mutex<mpsc::Receiver<Request>>,
 }
 
@@ -68,6 +70,7 @@ enum Wish {
     LegacyUpdate(WorkerId, Box<WorkerReport>),
     Change(WorkerId, WorkerChange),
     AllowReplacement(WorkerId),
+    PinLinkKey(WorkerId, link::PublicKey),
     Delete(WorkerId),
 }
 
@@ -91,10 +94,10 @@ pub struct Registered {
 
 impl Membership {
     /// The queue, and what its task works on.
-    pub fn new(registry: Registry, store: Store, journal: Journal) -> (Self, Arc<Decider>) {
+    pub fn new(registry: Registry, store: Store, journal: Journal, links: Links) -> (Self, Arc<Decider>) {
         let (sender, queue) = mpsc::channel(QUEUE);
         let handle = Self { registry: registry.clone(), queue: sender };
-        (handle, Arc::new(Decider { registry, store, journal, queue: Mutex::new(queue) }))
+        (handle, Arc::new(Decider { registry, store, journal, links, queue: Mutex::new(queue) }))
     }
 
     /// A worker of ours begins a session.
@@ -136,6 +139,11 @@ impl Membership {
     /// An administrator lets the host that asked take this worker's place; false when nobody asks.
     pub async fn allow_replacement(&self, id: WorkerId) -> Result<bool, ApiError> {
         Ok(matches!(self.ask(Wish::AllowReplacement(id)).await?, Outcome::Done(_)))
+    }
+
+    /// A worker's link proved to own this key, which is the worker's from now on.
+    pub async fn pin_link_key(&self, id: WorkerId, key: link::PublicKey) -> Result<(), ApiError> {
+        self.ask_for_one(Wish::PinLinkKey(id, key)).await.map(|_| ())
     }
 
     /// An administrator deletes a worker, which revokes its credential; false when there is no such worker.
@@ -342,6 +350,10 @@ impl Decider {
                 let allowed = rules::allow_replacement(&worker.facts(), moment);
                 Ok(allowed.map(Plan::Change))
             }
+            Wish::PinLinkKey(id, key) => {
+                let Some(worker) = self.registry.get(*id) else { return Ok(None) };
+                Ok(Some(Plan::Change(rules::pin_link_key(&worker.facts().row, *key))))
+            }
             Wish::Delete(id) => Ok(self.registry.get(*id).map(|_| Plan::Delete(*id))),
         }
     }
@@ -366,17 +378,22 @@ impl Decider {
             Plan::TakeOver(row) => {
                 tracing::info!(worker = row.id.0, name = row.name, ip = row.ip, "another host took a worker's place");
                 self.journal.note(row.id, at_ms, WorkerEventKind::Replaced { hostname: row.hostname.clone() });
+                let worker_id = row.id;
                 let worker = self.registry.decide(row, |facts| {
                     facts.begin_anew(moment.now);
                     begin(facts);
                 });
+                self.links.revoke(worker_id);
                 // also when the address is the old one: another worker must answer there now
                 worker.inspect(|worker| worker.probe.probe_now())
             }
             Plan::Change(row) => self.registry.decide(row, |_| ()),
             Plan::Delete(id) => {
                 tracing::info!(worker = id.0, "a worker was deleted");
-                self.registry.remove(id)
+                let worker = self.registry.remove(id);
+                // after the row is gone: a link that begins now finds none, and ends
+                self.links.revoke(id);
+                worker
             }
         };
         answer(request, Ok(worker.map_or(Outcome::Missing, Outcome::Done)));
@@ -393,7 +410,7 @@ impl Decider {
             Wish::LegacyJoin(report) | Wish::LegacyUpdate(_, report) => {
                 legacy_beat(facts, report, moment, self.registry.policy());
             }
-            Wish::Change(..) | Wish::AllowReplacement(_) | Wish::Delete(_) => {}
+            Wish::Change(..) | Wish::AllowReplacement(_) | Wish::PinLinkKey(..) | Wish::Delete(_) => {}
         }
     }
 

@@ -7,7 +7,9 @@ use crate::server::registry::facts::{Facts, Session};
 use crate::server::registry::time::Moment;
 use crate::server::registry::{Registry, Worker};
 use crate::server::store::workers::{CredentialHash, WorkerRow};
-use api::{Maintenance, RegisterRequest, WorkerChange, WorkerId, WorkerReport, WorkerUuid, error_reason};
+use api::{
+    Maintenance, PROTOCOL_VERSION, RegisterRequest, WorkerChange, WorkerId, WorkerReport, WorkerUuid, error_reason,
+};
 use http::StatusCode;
 use std::collections::BTreeMap;
 use std::io;
@@ -130,6 +132,7 @@ fn join(
         maintenance: Maintenance::default(),
         version: None,
         replace_allowed_for: None,
+        link_key: None,
         created_ms: moment.wall_ms(moment.now),
         updated_ms: 0,
     };
@@ -153,7 +156,14 @@ fn take_over(
     if row.replace_allowed_for != Some(request.worker_uuid) {
         return Err(Refusal::ReplacementNeeded(holder));
     }
-    let row = WorkerRow { uuid: request.worker_uuid, credential: Some(fresh), replace_allowed_for: None, ..row };
+    let row = WorkerRow {
+        uuid: request.worker_uuid,
+        credential: Some(fresh),
+        replace_allowed_for: None,
+        // it was the other host's
+        link_key: None,
+        ..row
+    };
     Ok(Decision::TakeOver(brought_up_to_date(&row, request, moment)))
 }
 
@@ -211,6 +221,7 @@ pub fn legacy_join(registry: &Registry, report: &WorkerReport, moment: &Moment) 
         maintenance: Maintenance::default(),
         version: None,
         replace_allowed_for: None,
+        link_key: None,
         created_ms: now_ms,
         updated_ms: now_ms,
     }))
@@ -260,6 +271,11 @@ pub fn change(row: &WorkerRow, change: &WorkerChange, moment: &Moment) -> Result
     Ok(touched(row, changed, moment))
 }
 
+/// The row with the key of the worker's link.
+pub fn pin_link_key(row: &WorkerRow, key: link::PublicKey) -> WorkerRow {
+    WorkerRow { link_key: Some(key), ..row.clone() }
+}
+
 /// The row after an administrator allowed a replacement; None when nobody asks for one any more.
 pub fn allow_replacement(facts: &Facts, moment: &Moment) -> Option<WorkerRow> {
     let ask = facts.replacement.as_ref()?;
@@ -274,6 +290,25 @@ pub fn credential_revoked() -> ApiError {
         error_reason::CREDENTIAL_REVOKED,
         "this worker's credential is unknown or revoked, as by deleting the worker; join again with the join token",
     )
+}
+
+/// 409: the session is over.
+pub fn session_replaced() -> ApiError {
+    ApiError::new(
+        StatusCode::CONFLICT,
+        error_reason::SESSION_REPLACED,
+        "a newer session of this worker has replaced this one",
+    )
+}
+
+/// 426: the worker speaks another version.
+pub fn unsupported_protocol(protocol: u32) -> ApiError {
+    let which = if protocol < PROTOCOL_VERSION { "worker" } else { "server" };
+    let message = format!(
+        "the worker speaks protocol {protocol} and the server {} speaks {PROTOCOL_VERSION}; update the {which}",
+        env!("CARGO_PKG_VERSION")
+    );
+    ApiError::new(StatusCode::UPGRADE_REQUIRED, error_reason::PROTOCOL_UNSUPPORTED, message)
 }
 
 /// 409, for the host that is refused.

@@ -26,6 +26,7 @@ enum Step {
     Delete(usize),
     AllowReplacement(usize),
     Maintain(usize),
+    PinLinkKey(usize, u8),
     Wait(u64),
 }
 
@@ -38,7 +39,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => who.clone().prop_map(Step::Leave),
         1 => who.clone().prop_map(Step::Delete),
         1 => who.clone().prop_map(Step::AllowReplacement),
-        1 => who.prop_map(Step::Maintain),
+        1 => who.clone().prop_map(Step::Maintain),
+        1 => (who, 0u8..2).prop_map(|(who, key)| Step::PinLinkKey(who, key)),
         1 => (1u64..100).prop_map(Step::Wait),
     ]
 }
@@ -63,7 +65,8 @@ impl Fleet {
         let store = Store::open(&dir.path().join("gpustack.db")).await.unwrap();
         let offline_timeout = Duration::from_mins(1);
         let registry = Registry::new(ServerClock::in_step(offline_timeout), Policy { offline_timeout }, Vec::new());
-        let (membership, decider) = Membership::new(registry.clone(), store.clone(), Journal::default());
+        let (membership, decider) =
+            Membership::new(registry.clone(), store.clone(), Journal::default(), Links::default());
         let stop = CancellationToken::new();
         Supervisor::new(stop.clone()).start("decide", move |job| run(Arc::clone(&decider), job));
         Self { registry, store, membership, credentials: Default::default(), stop, _dir: dir }
@@ -99,6 +102,13 @@ impl Fleet {
                     let maintenance = Some(Maintenance { enabled: true, message: None });
                     let change = WorkerChange { maintenance, ..WorkerChange::default() };
                     assert!(self.membership.change(id, change).await.unwrap().is_some());
+                }
+            }
+            Step::PinLinkKey(who, key) => {
+                if let Some(id) = self.id_of(who) {
+                    let key = link::PublicKey::from_bytes([key; 32]);
+                    self.membership.pin_link_key(id, key).await.unwrap();
+                    assert!(self.registry.knows_link_key(&key));
                 }
             }
             Step::Wait(seconds) => {

@@ -1,10 +1,11 @@
 //! What facts amount to: a worker's conditions and its state. Pure; computed whenever somebody reads, never stored.
 
-use super::facts::{Facts, ProbeFailure, ProbeOutcome, Sighting, health_severity, is_unhealthy};
+use super::facts::{Facts, LinkStanding, ProbeFailure, ProbeOutcome, Sighting, health_severity, is_unhealthy};
 use super::time::{Moment, Monotonic};
 use crate::server::dial::health_url;
 use crate::server::probe::PROBE_DEADLINE;
 use api::{ClockMeasurement, Condition, ConditionKind, ConditionStatus, DeviceHealth, Reason, Severity, WorkerState};
+use http::StatusCode;
 use std::time::Duration;
 
 /// Beyond this the clocks differ.
@@ -18,6 +19,9 @@ const ZONE_LEAST_MS: i64 = 29 * 60 * 1_000;
 const ZONE_MOST_MS: i64 = (14 * 60 + 1) * 60 * 1_000;
 /// How far from a whole number of half hours a zone fault may be, for the drift that comes with it.
 const ZONE_NEAR_MS: i64 = 90 * 1_000;
+/// A worker whose link ended dials another within half a second, unless something is wrong. With the look that follows
+/// every second, a link that does not come back is shown within two.
+const LINK_RETURNS: Duration = Duration::from_secs(1);
 /// A host that is refused tries again within half a minute; what has not repeated for this long is over.
 const SIGHTING_HOLDS: Duration = Duration::from_secs(90);
 
@@ -58,7 +62,9 @@ pub enum Liveness {
 
 /// Judges a worker.
 pub fn assess(facts: &Facts, moment: &Moment, policy: &Policy) -> Assessment {
-    let mut conditions = vec![heartbeat_condition(facts, moment, policy), direct_condition(facts, moment)];
+    let mut conditions = vec![heartbeat_condition(facts, moment, policy)];
+    conditions.extend(link_condition(facts, moment));
+    conditions.push(direct_condition(facts, moment));
     conditions.push(clock_condition(facts, moment));
     device_conditions(facts, moment, &mut conditions);
     identity_conditions(facts, moment, &mut conditions);
@@ -75,11 +81,52 @@ pub fn state(facts: &Facts, moment: &Moment, policy: &Policy) -> WorkerState {
     match liveness(facts, moment, policy) {
         Liveness::Lost { .. } => WorkerState::NotReady,
         Liveness::Awaited => WorkerState::Pending,
-        Liveness::Heard { .. } | Liveness::Excused => match facts.probe.outcome {
-            Some(ProbeOutcome::Failed(_)) => WorkerState::Unreachable,
-            Some(ProbeOutcome::Answered { .. }) | None => WorkerState::Ready,
-        },
+        Liveness::Heard { .. } | Liveness::Excused if is_unreachable(facts, moment) => WorkerState::Unreachable,
+        Liveness::Heard { .. } | Liveness::Excused => WorkerState::Ready,
     }
+}
+
+/// Whether every way to the worker that there is fails.
+pub fn is_unreachable(facts: &Facts, moment: &Moment) -> bool {
+    link_status(facts, moment).is_none_or(|link| link == ConditionStatus::False)
+        && direct_status(facts) == ConditionStatus::False
+}
+
+/// How the way over the worker's link is; None when it never had one.
+pub fn link_status(facts: &Facts, moment: &Moment) -> Option<ConditionStatus> {
+    match facts.link.standing {
+        LinkStanding::Never => None,
+        LinkStanding::Up { .. } => Some(match facts.link.probe.outcome {
+            Some(ProbeOutcome::Failed(_)) => ConditionStatus::False,
+            Some(ProbeOutcome::Answered { .. }) | None => ConditionStatus::True,
+        }),
+        LinkStanding::Down { opened, since, .. } => {
+            let is_awaited = moment.now <= link_returns_until(opened, since, moment);
+            Some(if is_awaited { ConditionStatus::Unknown } else { ConditionStatus::False })
+        }
+    }
+}
+
+/// Until when a link that ended may come back before anybody is told. One that was lost while the server could not hear
+/// gets the whole grace period; one that the server saw come and go needs none.
+fn link_returns_until(opened: Option<Monotonic>, since: Monotonic, moment: &Moment) -> Monotonic {
+    let until = since.plus(LINK_RETURNS);
+    let was_watched = opened.is_some_and(|opened| opened >= moment.grace.began);
+    let judged_before_grace = until < moment.grace.began;
+    if was_watched || judged_before_grace { until } else { until.max(moment.grace.until) }
+}
+
+fn direct_status(facts: &Facts) -> ConditionStatus {
+    match facts.probe.outcome {
+        None => ConditionStatus::Unknown,
+        Some(ProbeOutcome::Answered { .. }) => ConditionStatus::True,
+        Some(ProbeOutcome::Failed(_)) => ConditionStatus::False,
+    }
+}
+
+/// How much a way that fails matters: little while another may work.
+fn severity_of_failed_way(facts: &Facts, moment: &Moment) -> Severity {
+    if is_unreachable(facts, moment) { Severity::Error } else { Severity::Warning }
 }
 
 /// Whether a worker is heard, by the server's monotonic clock.
@@ -142,16 +189,51 @@ fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condi
     Condition { kind: ConditionKind::Heartbeat, status, severity, reason, since_ms }
 }
 
+fn link_condition(facts: &Facts, moment: &Moment) -> Option<Condition> {
+    let status = link_status(facts, moment)?;
+    let (reason, since) = match (&facts.link.standing, status) {
+        (LinkStanding::Never, _) => return None,
+        (LinkStanding::Down { .. }, ConditionStatus::Unknown | ConditionStatus::True) => (Reason::LinkAwaited {}, None),
+        (LinkStanding::Down { since, loss, .. }, ConditionStatus::False) => {
+            (Reason::LinkDown { loss: *loss }, Some(*since))
+        }
+        (LinkStanding::Up { since, carrier, .. }, _) => {
+            if let Some(ProbeOutcome::Failed(failure)) = &facts.link.probe.outcome {
+                (link_probe_reason(failure), Some(facts.link.probe.since))
+            } else {
+                let round_trip_ms = facts.link.readings.round_trip_ms;
+                (Reason::LinkUp { carrier: *carrier, round_trip_ms }, Some(*since))
+            }
+        }
+    };
+    let severity = if status == ConditionStatus::False { severity_of_failed_way(facts, moment) } else { Severity::Ok };
+    let since_ms = since.map(|since| moment.wall_ms(since));
+    Some(Condition { kind: ConditionKind::Link, status, severity, reason, since_ms })
+}
+
+fn link_probe_reason(failure: &ProbeFailure) -> Reason {
+    let status = match failure {
+        ProbeFailure::WrongAnswer(status) => *status,
+        ProbeFailure::WrongWorker(_) => Some(StatusCode::OK.as_u16()),
+        ProbeFailure::Refused
+        | ProbeFailure::TimedOut
+        | ProbeFailure::NotResolved
+        | ProbeFailure::NoRoute
+        | ProbeFailure::Closed => None,
+    };
+    Reason::LinkUnanswered { timeout_s: PROBE_DEADLINE.as_secs(), status }
+}
+
 fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
     let url = health_url(&facts.row.ip, facts.row.port);
-    let (status, severity, reason) = match &facts.probe.outcome {
-        None => (ConditionStatus::Unknown, Severity::Ok, Reason::DirectNotProbed { url }),
+    let status = direct_status(facts);
+    let (severity, reason) = match &facts.probe.outcome {
+        None => (Severity::Ok, Reason::DirectNotProbed { url }),
         Some(ProbeOutcome::Answered { round_trip_ms }) => {
-            let reason = Reason::DirectAnswered { url, round_trip_ms: *round_trip_ms };
-            (ConditionStatus::True, Severity::Ok, reason)
+            (Severity::Ok, Reason::DirectAnswered { url, round_trip_ms: *round_trip_ms })
         }
         Some(ProbeOutcome::Failed(failure)) => {
-            (ConditionStatus::False, Severity::Error, probe_reason(failure, url, &facts.row.ip))
+            (severity_of_failed_way(facts, moment), probe_reason(failure, url, &facts.row.ip))
         }
     };
     let since_ms = facts.probe.outcome.as_ref().map(|_| moment.wall_ms(facts.probe.since));
@@ -312,7 +394,7 @@ mod tests {
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::Grace;
     use super::*;
-    use api::{Maintenance, Problem};
+    use api::{LinkCarrier, LinkLoss, Maintenance, Problem};
     use proptest::prelude::*;
 
     const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
@@ -330,6 +412,96 @@ mod tests {
 
     fn kinds(conditions: &[Condition], kind: ConditionKind) -> Vec<&Condition> {
         conditions.iter().filter(|condition| condition.kind == kind).collect()
+    }
+
+    fn link_up(since: i64) -> LinkStanding {
+        let peer = "10.9.9.9:4711".parse().unwrap();
+        LinkStanding::Up { since: at(since), peer, carrier: LinkCarrier::Stream }
+    }
+
+    fn link_down(opened: Option<i64>, since: i64) -> LinkStanding {
+        LinkStanding::Down { opened: opened.map(at), since: at(since), loss: LinkLoss::Closed }
+    }
+
+    /// Link × direct, of a worker that is heard: state, and how much each way matters.
+    #[test]
+    fn a_worker_is_unreachable_when_every_way_that_there_is_fails() {
+        let answered = Some(ProbeOutcome::Answered { round_trip_ms: 1.0 });
+        let failed = Some(ProbeOutcome::Failed(ProbeFailure::TimedOut));
+        let (up, down, returning) = (link_up(900), link_down(Some(900), 990), link_down(Some(900), 999));
+        let (ok, warning, error) = (Severity::Ok, Severity::Warning, Severity::Error);
+        let (ready, unreachable) = (WorkerState::Ready, WorkerState::Unreachable);
+        let table = [
+            (LinkStanding::Never, None, &answered, ready, None, ok),
+            (LinkStanding::Never, None, &failed, unreachable, None, error),
+            (up.clone(), None, &answered, ready, Some(ok), ok),
+            (up.clone(), answered.clone(), &failed, ready, Some(ok), warning),
+            (up.clone(), None, &failed, ready, Some(ok), warning),
+            (up.clone(), None, &None, ready, Some(ok), ok),
+            (up.clone(), failed.clone(), &answered, ready, Some(warning), ok),
+            (up.clone(), failed.clone(), &failed, unreachable, Some(error), error),
+            (down.clone(), None, &answered, ready, Some(warning), ok),
+            (down.clone(), None, &None, ready, Some(warning), ok),
+            (down.clone(), None, &failed, unreachable, Some(error), error),
+            (returning.clone(), None, &answered, ready, Some(ok), ok),
+            (returning.clone(), None, &failed, ready, Some(ok), warning),
+        ];
+        for (standing, over_link, direct, state, of_link, of_direct) in table {
+            let mut facts = heard_at(990);
+            facts.link.standing = standing.clone();
+            facts.link.probe.outcome.clone_from(&over_link);
+            facts.probe.outcome.clone_from(direct);
+            let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+            let severity = |kind| kinds(&assessed.conditions, kind).first().map(|condition| condition.severity);
+            let found = (assessed.state, severity(ConditionKind::Link), severity(ConditionKind::Direct));
+            assert_eq!(found, (state, of_link, Some(of_direct)), "{standing:?} {over_link:?} {direct:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_ends_is_told_when_it_does_not_come_back() {
+        let start = Grace { began: at(0), until: at(60) };
+        let stall = Grace { began: at(500), until: at(700) };
+        let table = [
+            // seen to come and go, just after the server's start
+            (link_down(Some(20), 30), 31, start, ConditionStatus::Unknown),
+            (link_down(Some(20), 30), 32, start, ConditionStatus::False),
+            // known from before the start
+            (link_down(None, 0), 60, start, ConditionStatus::Unknown),
+            (link_down(None, 0), 61, start, ConditionStatus::False),
+            // lost while the server stood still
+            (link_down(Some(100), 650), 700, stall, ConditionStatus::Unknown),
+            (link_down(Some(100), 650), 701, stall, ConditionStatus::False),
+            // lost before that
+            (link_down(Some(100), 200), 650, stall, ConditionStatus::False),
+            // come back since, and lost again
+            (link_down(Some(660), 670), 672, stall, ConditionStatus::False),
+        ];
+        for (standing, seconds, grace, status) in table {
+            let mut facts = heard_at(seconds);
+            facts.link.standing = standing.clone();
+            assert_eq!(link_status(&facts, &moment(seconds, grace)), Some(status), "{standing:?} at {seconds}");
+        }
+    }
+
+    #[test]
+    fn a_link_tells_what_it_is_and_how_it_ended() {
+        let mut facts = heard_at(990);
+        facts.link.standing = link_up(900);
+        facts.link.readings.round_trip_ms = Some(0.5);
+        let told = |facts: &Facts| {
+            let assessed = assess(facts, &moment(1000, NO_GRACE), &POLICY);
+            kinds(&assessed.conditions, ConditionKind::Link)[0].clone()
+        };
+        let up = told(&facts);
+        assert_eq!(up.reason, Reason::LinkUp { carrier: LinkCarrier::Stream, round_trip_ms: Some(0.5) });
+        assert_eq!(up.since_ms, Some(1_700_000_900_000));
+        facts.link.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::WrongAnswer(Some(500))));
+        assert_eq!(told(&facts).reason, Reason::LinkUnanswered { timeout_s: 10, status: Some(500) });
+        facts.link_closed(LinkLoss::Silent, at(995));
+        let down = told(&facts);
+        assert_eq!(down.reason, Reason::LinkDown { loss: LinkLoss::Silent });
+        assert_eq!(down.since_ms, Some(1_700_000_995_000));
     }
 
     /// Heartbeat × direct × maintenance.
@@ -547,14 +719,22 @@ mod tests {
             Just(Some(ProbeOutcome::Answered { round_trip_ms: 1.0 })),
             Just(Some(ProbeOutcome::Failed(ProbeFailure::Refused))),
         ];
-        (proptest::option::of(0i64..2_000), any::<bool>(), probe, 0i64..2_000, 0i64..2_000, 0i64..500).prop_map(
-            |(heard, maintenance, outcome, now, grace_began, grace_length)| {
+        let link = prop_oneof![
+            Just(LinkStanding::Never),
+            (0i64..2_000).prop_map(link_up),
+            (proptest::option::of(0i64..2_000), 0i64..2_000).prop_map(|(opened, since)| link_down(opened, since)),
+        ];
+        let ways = (probe.clone(), link, probe);
+        (proptest::option::of(0i64..2_000), any::<bool>(), ways, 0i64..2_000, 0i64..2_000, 0i64..500).prop_map(
+            |(heard, maintenance, (outcome, standing, over_link), now, grace_began, grace_length)| {
                 let mut facts = facts();
                 if let Some(seconds) = heard {
                     facts.hear(at(seconds.min(now)), POLICY.offline_timeout);
                 }
                 facts.row.maintenance.enabled = maintenance;
                 facts.probe.outcome = outcome;
+                facts.link.standing = standing;
+                facts.link.probe.outcome = over_link;
                 (facts, now, Grace { began: at(grace_began), until: at(grace_began + grace_length) })
             },
         )
@@ -590,13 +770,17 @@ mod tests {
         fn the_state_is_what_the_conditions_say((facts, now, grace) in any_fact()) {
             let assessed = assess(&facts, &moment(now, grace), &POLICY);
             let status = |kind| kinds(&assessed.conditions, kind)[0].status;
+            let mut ways = assessed
+                .conditions
+                .iter()
+                .filter(|condition| matches!(condition.kind, ConditionKind::Link | ConditionKind::Direct));
             let expected = if facts.row.maintenance.enabled {
                 WorkerState::Maintenance
             } else if status(ConditionKind::Heartbeat) == ConditionStatus::False {
                 WorkerState::NotReady
             } else if facts.heartbeat.is_none() {
                 WorkerState::Pending
-            } else if status(ConditionKind::Direct) == ConditionStatus::False {
+            } else if ways.all(|way| way.status == ConditionStatus::False) {
                 WorkerState::Unreachable
             } else {
                 WorkerState::Ready

@@ -2,9 +2,13 @@
 
 use super::time::Monotonic;
 use crate::server::store::workers::{StoredWorker, WorkerRow};
-use api::{ClockMeasurement, DeviceHealth, GpuDevice, Problem, SessionId, Severity, WorkerStatus, WorkerUuid};
+use api::{
+    ClockMeasurement, DeviceHealth, GpuDevice, LinkCarrier, LinkLoss, LinkReadings, Problem, SessionId, Severity,
+    WorkerStatus, WorkerUuid,
+};
 use std::collections::BTreeMap;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +36,8 @@ pub struct Facts {
     pub left: Option<Monotonic>,
     /// Its clock.
     pub clock: Option<ClockFact>,
+    /// Its link.
+    pub link: LinkFact,
     /// The direct probe of its present address.
     pub probe: ProbeFact,
     /// What it reported.
@@ -73,7 +79,44 @@ pub struct ClockFact {
     pub since: Monotonic,
 }
 
-/// What the direct probe of the present address came to.
+/// The connection that a worker dialled, over which the server reaches it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkFact {
+    /// Whether it stands.
+    pub standing: LinkStanding,
+    /// What the health check over the standing link came to.
+    pub probe: ProbeFact,
+    /// What was measured of the standing link.
+    pub readings: LinkReadings,
+}
+
+/// Whether a link stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LinkStanding {
+    /// The worker never had one, as GPUStack 0.7 workers do not.
+    #[default]
+    Never,
+    /// It stands.
+    Up {
+        /// Since when.
+        since: Monotonic,
+        /// The other end of the connection, which may be a proxy's or a bastion's.
+        peer: SocketAddr,
+        /// What carries it.
+        carrier: LinkCarrier,
+    },
+    /// It stands no more.
+    Down {
+        /// When it was opened; None when that was before this server process.
+        opened: Option<Monotonic>,
+        /// Since when it is down.
+        since: Monotonic,
+        /// How it ended.
+        loss: LinkLoss,
+    },
+}
+
+/// What the health check over one way came to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbeFact {
     /// The last outcome that counts; None before the first.
@@ -204,6 +247,9 @@ impl Facts {
         let mut facts = Self::new(worker.row, now);
         facts.status = status;
         facts.stored_heartbeat_ms = worker.heartbeat_ms;
+        if facts.row.link_key.is_some() {
+            facts.link.standing = LinkStanding::Down { opened: None, since: now, loss: LinkLoss::NotSinceStart };
+        }
         facts
     }
 
@@ -218,6 +264,7 @@ impl Facts {
             stored_heartbeat_ms: None,
             left: None,
             clock: None,
+            link: LinkFact::default(),
             probe: ProbeFact::default(),
             status: StatusFact::default(),
             duplicate: None,
@@ -247,6 +294,11 @@ impl Facts {
         self.unsaved.heartbeat = true;
     }
 
+    /// Whether this is its running session. One that began before this server process is taken up again.
+    pub fn take_up_session(&mut self, id: SessionId) -> bool {
+        self.session.get_or_insert(Session { id, host_key: None }).id == id
+    }
+
     /// The worker ends on purpose.
     pub fn leave(&mut self, now: Monotonic) {
         self.left = Some(now);
@@ -268,29 +320,49 @@ impl Facts {
         self.clock = Some(ClockFact { measured, since });
     }
 
+    /// A link stands.
+    pub fn link_opened(&mut self, peer: SocketAddr, carrier: LinkCarrier, now: Monotonic) {
+        let standing = LinkStanding::Up { since: now, peer, carrier };
+        self.link = LinkFact { standing, ..LinkFact::default() };
+        self.untold.shape = true;
+    }
+
+    /// The link that stood is no more.
+    pub fn link_closed(&mut self, loss: LinkLoss, now: Monotonic) {
+        let LinkStanding::Up { since: opened, .. } = self.link.standing else { return };
+        let standing = LinkStanding::Down { opened: Some(opened), since: now, loss };
+        self.link = LinkFact { standing, ..LinkFact::default() };
+        self.untold.shape = true;
+    }
+
+    /// A health check was made over the link that stands since `opened`. What concerns another one is dropped.
+    pub fn record_link_probe(
+        &mut self,
+        opened: Monotonic,
+        outcome: ProbeOutcome,
+        readings: LinkReadings,
+        now: Monotonic,
+    ) {
+        if !matches!(self.link.standing, LinkStanding::Up { since, .. } if since == opened) {
+            return;
+        }
+        let moved = match (self.link.readings.round_trip_ms, readings.round_trip_ms) {
+            (Some(before), Some(after)) => worth_telling(before, after),
+            (before, after) => before.is_some() != after.is_some(),
+        };
+        self.untold.readings |= moved;
+        self.link.readings = readings;
+        let probe = mem::take(&mut self.link.probe);
+        // the round trip that is shown of a link is that of its pings
+        self.link.probe = probe.followed_by(outcome, now, &mut self.untold);
+    }
+
     /// Its address was probed. An outcome of another address than the present one is dropped.
     pub fn record_probe(&mut self, ip: &str, port: u16, outcome: ProbeOutcome, now: Monotonic) {
         if self.row.ip != ip || self.row.port != port {
             return;
         }
-        if outcome == ProbeOutcome::Failed(ProbeFailure::TimedOut) && self.probe.timeouts_pending == 0 {
-            let told_already = self.probe.outcome.as_ref() == Some(&outcome);
-            if !told_already {
-                self.probe.timeouts_pending = 1;
-                return;
-            }
-        }
-        let (same_kind, moved) = match (&self.probe.outcome, &outcome) {
-            (
-                Some(ProbeOutcome::Answered { round_trip_ms: before }),
-                ProbeOutcome::Answered { round_trip_ms: after },
-            ) => (true, worth_telling(*before, *after)),
-            (before, after) => (before.as_ref() == Some(after), false),
-        };
-        self.untold.shape |= !same_kind;
-        self.untold.readings |= moved;
-        let since = if same_kind { self.probe.since } else { now };
-        self.probe = ProbeFact { outcome: Some(outcome), since, timeouts_pending: 0 };
+        self.probe = mem::take(&mut self.probe).followed_by(outcome, now, &mut self.untold);
     }
 
     /// What it sees of its host.
@@ -337,6 +409,28 @@ impl Facts {
         let sighting = sighted(before, hostname, address, now);
         self.replacement = Some(ReplacementAsk { uuid, sighting });
         self.untold.shape = true;
+    }
+}
+
+impl ProbeFact {
+    fn followed_by(self, outcome: ProbeOutcome, now: Monotonic, untold: &mut Untold) -> Self {
+        if outcome == ProbeOutcome::Failed(ProbeFailure::TimedOut) && self.timeouts_pending == 0 {
+            let told_already = self.outcome.as_ref() == Some(&outcome);
+            if !told_already {
+                return Self { timeouts_pending: 1, ..self };
+            }
+        }
+        let (same_kind, moved) = match (&self.outcome, &outcome) {
+            (
+                Some(ProbeOutcome::Answered { round_trip_ms: before }),
+                ProbeOutcome::Answered { round_trip_ms: after },
+            ) => (true, worth_telling(*before, *after)),
+            (before, after) => (before.as_ref() == Some(after), false),
+        };
+        untold.shape |= !same_kind;
+        untold.readings |= moved;
+        let since = if same_kind { self.since } else { now };
+        Self { outcome: Some(outcome), since, timeouts_pending: 0 }
     }
 }
 
@@ -470,6 +564,7 @@ pub(crate) mod tests {
             maintenance: Maintenance::default(),
             version: Some("1.0".into()),
             replace_allowed_for: None,
+            link_key: None,
             created_ms: 0,
             updated_ms: 0,
         };

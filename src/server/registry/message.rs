@@ -1,7 +1,7 @@
 //! One English sentence of plain text about a worker's state, for programs of GPUStack 0.7 that know no conditions.
 //! People read the conditions, in their own language.
 
-use api::{Condition, ConditionKind, ConditionStatus, Maintenance, Reason, WorkerState};
+use api::{Condition, ConditionKind, ConditionStatus, LinkLoss, Maintenance, Reason, WorkerState};
 use chrono::{DateTime, SecondsFormat};
 
 /// The sentence; None when the worker is ready.
@@ -13,7 +13,12 @@ pub fn state_message(state: WorkerState, conditions: &[Condition], maintenance: 
         }
         WorkerState::Pending => Some("Waiting for the first heartbeat since the server started.".to_owned()),
         WorkerState::NotReady => first_reason(conditions, ConditionKind::Heartbeat).map(sentence),
-        WorkerState::Unreachable => first_reason(conditions, ConditionKind::Direct).map(sentence),
+        WorkerState::Unreachable => {
+            let direct = first_reason(conditions, ConditionKind::Direct).map(sentence);
+            let link = first_reason(conditions, ConditionKind::Link).map(sentence);
+            let told: Vec<String> = direct.into_iter().chain(link).collect();
+            (!told.is_empty()).then(|| told.join(" "))
+        }
     }
 }
 
@@ -52,6 +57,21 @@ fn sentence(reason: &Reason) -> String {
         }
         Reason::DirectWrongAnswer { url, status: None } => unreachable(url, "something else than a worker answered"),
         Reason::DirectWrongWorker { url, name } => unreachable(url, &format!("another worker answered: {name}")),
+        Reason::LinkDown { loss } => {
+            let how = match loss {
+                LinkLoss::Closed => "it was closed",
+                LinkLoss::Silent => "no sign of life came over it",
+                LinkLoss::Broken => "its connection broke",
+                LinkLoss::NotSinceStart => "the worker has dialled none since the server started",
+            };
+            format!("Nor over the worker's link: {how}.")
+        }
+        Reason::LinkUnanswered { status: Some(status), .. } => {
+            format!("Nor over the worker's link: it answered with HTTP status {status}.")
+        }
+        Reason::LinkUnanswered { timeout_s, status: None } => {
+            format!("Nor over the worker's link: no answer within {timeout_s} s.")
+        }
         _ => "The worker's conditions tell more.".to_owned(),
     }
 }
@@ -81,6 +101,13 @@ mod tests {
         assert_eq!(
             told(WorkerState::Unreachable).unwrap(),
             "The server cannot reach the worker at http://h:1/healthz: the connection was refused."
+        );
+        let link = condition(ConditionKind::Link, Reason::LinkDown { loss: LinkLoss::Silent });
+        let both = [conditions[1].clone(), link];
+        assert_eq!(
+            state_message(WorkerState::Unreachable, &both, &Maintenance::default()).unwrap(),
+            "The server cannot reach the worker at http://h:1/healthz: the connection was refused. Nor over the worker's \
+             link: no sign of life came over it."
         );
     }
 }

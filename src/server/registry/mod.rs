@@ -14,6 +14,7 @@ use crate::server::store::workers::{CredentialHash, StoredWorker, WorkerRow};
 use api::{WorkerId, WorkerState, WorkerUuid};
 use assess::Policy;
 use facts::Facts;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -38,6 +39,8 @@ struct Index {
     uuids: HashMap<WorkerUuid, WorkerId>,
     names: HashMap<String, WorkerId>,
     credentials: HashMap<CredentialHash, WorkerId>,
+    /// Of how many workers each is: a data directory may have been copied, all but the identity.
+    link_keys: HashMap<link::PublicKey, usize>,
 }
 
 /// One worker.
@@ -47,6 +50,8 @@ pub struct Worker {
     facts: Mutex<Facts>,
     /// When its next direct probe is due.
     pub(crate) probe: ProbeSlot,
+    /// When the next health check over its link is due.
+    pub(crate) link_probe: ProbeSlot,
     announced: Mutex<Announced>,
 }
 
@@ -66,6 +71,8 @@ pub struct Announced {
     pub identity_troubled: bool,
     /// Whether its heartbeat was excused by a grace period.
     pub excused: bool,
+    /// How the way over its link was; None when there was no such way.
+    pub link: Option<api::ConditionStatus>,
     /// The conditions that were wrong.
     pub troubles: Vec<api::Condition>,
 }
@@ -120,6 +127,11 @@ impl Registry {
     pub fn by_credential(&self, credential: &CredentialHash) -> Option<Arc<Worker>> {
         let index = self.read();
         index.workers.get(index.credentials.get(credential)?).cloned()
+    }
+
+    /// Whether a worker's link has this key.
+    pub fn knows_link_key(&self, key: &link::PublicKey) -> bool {
+        self.read().link_keys.contains_key(key)
     }
 
     /// All, newest first.
@@ -201,6 +213,9 @@ impl Index {
         if let Some(credential) = row.credential {
             self.credentials.insert(credential, row.id);
         }
+        if let Some(key) = row.link_key {
+            *self.link_keys.entry(key).or_default() += 1;
+        }
     }
 
     fn forget_keys(&mut self, row: &WorkerRow) {
@@ -208,6 +223,14 @@ impl Index {
         self.names.remove(&row.name);
         if let Some(credential) = row.credential {
             self.credentials.remove(&credential);
+        }
+        if let Some(key) = row.link_key
+            && let Entry::Occupied(mut count) = self.link_keys.entry(key)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
         }
     }
 }
@@ -218,6 +241,7 @@ impl Worker {
             id: facts.row.id,
             facts: Mutex::new(facts),
             probe: ProbeSlot::default(),
+            link_probe: ProbeSlot::default(),
             announced: Mutex::default(),
         })
     }
@@ -251,6 +275,11 @@ impl ProbeSlot {
     /// The address is new or changed: what was known of it is void.
     pub fn probe_now(&self) {
         self.due_ms.store(i64::MIN, Ordering::Release);
+    }
+
+    /// When it is due, as far as it is known.
+    pub fn due(&self) -> Monotonic {
+        Monotonic::from_ms(self.due_ms.load(Ordering::Acquire))
     }
 
     /// Whether a probe is due and none is under way.
@@ -298,6 +327,25 @@ mod tests {
         registry.remove(old.id);
         assert!(registry.by_name("b").is_none() && registry.by_uuid(old.uuid).is_none());
         assert_eq!(registry.take_removed().len(), 1);
+    }
+
+    #[test]
+    fn a_link_key_is_known_for_as_long_as_a_worker_has_it() {
+        let (registry, key) = (registry(), link::PublicKey::from_bytes([7; 32]));
+        let with = |id, link_key| {
+            let row = facts().row;
+            let uuid = WorkerUuid(uuid::Uuid::from_u128(id));
+            let id = WorkerId(i64::try_from(id).unwrap());
+            WorkerRow { id, uuid, name: format!("w{}", id.0), link_key, ..row }
+        };
+        let known = [with(1, Some(key)), with(2, Some(key))];
+        for row in &known {
+            registry.insert(Facts::new(row.clone(), at(0)));
+        }
+        registry.decide(with(1, None), |_| ());
+        assert!(registry.knows_link_key(&key));
+        registry.remove(WorkerId(2));
+        assert!(!registry.knows_link_key(&key));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Facts in the shapes that leave the server.
 
 use super::assess::{self, Assessment, Policy};
-use super::facts::{Facts, ProbeOutcome};
+use super::facts::{Facts, LinkStanding, ProbeOutcome};
 use super::message::{rfc3339, state_message};
 use super::time::Moment;
 use api::{
-    DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, OsInfo, ReadingsUpdate, SystemReserved, Worker,
-    WorkerState, WorkerStatus, WorkerView,
+    DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, LinkView, OsInfo, ReadingsUpdate, SystemReserved,
+    Worker, WorkerState, WorkerStatus, WorkerView,
 };
 
 /// For browsers.
@@ -34,6 +34,7 @@ pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> 
         joined_ms: row.created_ms,
         clock_offset_ms: clock_offset_ms(facts),
         direct_round_trip_ms: direct_round_trip_ms(facts),
+        link: link_view(facts, moment),
         version: row.version.clone(),
         devices: report.gpu_devices.as_ref().map(|devices| devices.iter().map(device_view).collect()),
         devices_stale_s: report.devices_stale_s,
@@ -50,6 +51,7 @@ pub fn readings_update(facts: &Facts) -> ReadingsUpdate {
         host: host_view(report),
         clock_offset_ms: clock_offset_ms(facts),
         direct_round_trip_ms: direct_round_trip_ms(facts),
+        link: matches!(facts.link.standing, LinkStanding::Up { .. }).then_some(facts.link.readings),
     }
 }
 
@@ -67,7 +69,7 @@ pub fn worker(facts: &Facts, moment: &Moment, policy: &Policy) -> Worker {
         state: assessment.state,
         state_message: state_message(assessment.state, &assessment.conditions, &row.maintenance),
         status: WorkerStatus::clone(&facts.status.reported),
-        unreachable: matches!(facts.probe.outcome, Some(ProbeOutcome::Failed(_))),
+        unreachable: assess::is_unreachable(facts, moment),
         heartbeat_time: assess::last_heartbeat_ms(facts, moment).and_then(rfc3339),
         worker_uuid: row.uuid,
         id: row.id,
@@ -77,6 +79,7 @@ pub fn worker(facts: &Facts, moment: &Moment, policy: &Policy) -> Worker {
         clock_offset_ms: clock_offset_ms(facts),
         version: row.version.clone(),
         maintenance: Some(row.maintenance.clone()),
+        link: link_view(facts, moment),
     }
 }
 
@@ -131,6 +134,11 @@ fn direct_round_trip_ms(facts: &Facts) -> Option<f64> {
         Some(ProbeOutcome::Answered { round_trip_ms }) => Some(round_trip_ms),
         Some(ProbeOutcome::Failed(_)) | None => None,
     }
+}
+
+fn link_view(facts: &Facts, moment: &Moment) -> Option<LinkView> {
+    let LinkStanding::Up { since, peer, carrier } = facts.link.standing else { return None };
+    Some(LinkView { since_ms: moment.wall_ms(since), carrier, peer: peer.to_string(), readings: facts.link.readings })
 }
 
 fn host_view(report: &WorkerStatus) -> HostView {

@@ -22,6 +22,7 @@ pub use stream::Streams;
 
 use super::ServerState;
 use super::error::ApiError;
+use super::links;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
@@ -84,6 +85,7 @@ pub fn router(state: ServerState, pages: Router<ServerState>) -> Router {
             HeaderValue::from_static("same-origin"),
         ))
         .layer(from_fn(request_id::assign))
+        .merge(links::routes())
         .with_state(state)
 }
 

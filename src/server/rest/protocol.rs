@@ -5,14 +5,12 @@ use super::extract::{RawBody, parse_json};
 use crate::server::ServerState;
 use crate::server::auth::{Auth, bearer};
 use crate::server::error::ApiError;
-use crate::server::membership::{self, Membership, Proof, credential_revoked};
-use crate::server::registry::facts::{Facts, Session};
+use crate::server::membership::{self, Membership, Proof, credential_revoked, session_replaced, unsupported_protocol};
+use crate::server::registry::facts::Facts;
 use crate::server::registry::time::system_ms;
 use crate::server::registry::{Registry, Worker};
 use crate::server::store::workers::CredentialHash;
-use api::{
-    HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterResponse, SessionId, StatusReport, error_reason,
-};
+use api::{HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterResponse, SessionId, StatusReport};
 use axum::Json;
 use axum::extract::{FromRef, FromRequestParts, State};
 use http::request::Parts;
@@ -72,7 +70,7 @@ pub async fn begin_session(
     // before all else: another version's request may have other fields
     let ProtocolOnly { protocol } = parse_json(&body)?;
     if protocol != PROTOCOL_VERSION {
-        return Err(unsupported(protocol));
+        return Err(unsupported_protocol(protocol));
     }
     let registered = membership.register(parse_json(&body)?, proof).await?;
     let facts = registered.worker.facts();
@@ -102,15 +100,6 @@ fn prove(auth: &Auth, registry: &Registry, headers: &HeaderMap) -> Result<Proof,
         return Err(credential_revoked());
     }
     Err(ApiError::unauthorized("the join token is wrong; `gpustack token` on the server prints the right one"))
-}
-
-fn unsupported(protocol: u32) -> ApiError {
-    let which = if protocol < PROTOCOL_VERSION { "worker" } else { "server" };
-    let message = format!(
-        "the worker speaks protocol {protocol} and the server {} speaks {PROTOCOL_VERSION}; update the {which}",
-        env!("CARGO_PKG_VERSION")
-    );
-    ApiError::new(StatusCode::UPGRADE_REQUIRED, error_reason::PROTOCOL_UNSUPPORTED, message)
 }
 
 /// Takes a worker's sign of life.
@@ -170,20 +159,9 @@ pub async fn report_status(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A session that began before this server process is taken up again; one that a newer replaced is not.
+/// A session that a newer one replaced is over.
 fn check_session(facts: &mut Facts, id: SessionId) -> Result<(), ApiError> {
-    match &facts.session {
-        Some(session) if session.id == id => Ok(()),
-        None => {
-            facts.session = Some(Session { id, host_key: None });
-            Ok(())
-        }
-        Some(_) => Err(ApiError::new(
-            StatusCode::CONFLICT,
-            error_reason::SESSION_REPLACED,
-            "a newer session of this worker has replaced this one",
-        )),
-    }
+    if facts.take_up_session(id) { Ok(()) } else { Err(session_replaced()) }
 }
 
 /// The routes of this file.

@@ -78,7 +78,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::store::Store;
+    use crate::server::store::{MIGRATIONS, Store};
+    use sqlx::migrate::Migrator;
     use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]
@@ -105,14 +106,43 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_first_release_s_database_keeps_its_workers_and_gets_the_new_columns() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gpustack.db");
+        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let pool = SqlitePool::connect_with(options).await.unwrap();
+        let first = MIGRATIONS.iter().next().unwrap().clone();
+        Migrator::with_migrations(vec![first]).run(&pool).await.unwrap();
+        sqlx::query(
+            "INSERT INTO workers (worker_uuid, name, credential_sha256, hostname, ip, port, labels, maintenance, status, \
+             devices_expected, created_ms, updated_ms) VALUES ('5f2b6f0e-3d2e-4d5f-9b0e-0c5f4a6b7c8d', 'npu-1', NULL, \
+             'host', '10.0.0.1', 10150, '{}', '{}', '{}', 8, 1, 2)",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
+        pool.close().await;
+        let store = Store::open(&path).await.unwrap();
+        let workers = store.load_workers().await.unwrap();
+        let told: Vec<_> = workers.iter().map(|worker| (worker.row.name.as_str(), worker.row.link_key)).collect();
+        assert_eq!(told, [("npu-1", None)]);
+        store.close().await;
+        let copies = std::fs::read_dir(dir.path())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains(".before-"));
+        assert_eq!(copies.count(), 1);
+    }
+
+    #[tokio::test]
     async fn an_older_database_is_copied_whole_before_it_is_changed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("gpustack.db");
         let store = Store::open(&path).await.unwrap();
         store.setting_or_insert("kept", "value").await.unwrap();
-        assert_eq!(copy_before(store.writer(), &path, 1).await.unwrap(), None);
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap();
+        assert_eq!(copy_before(store.writer(), &path, newest).await.unwrap(), None);
         for _ in 0..2 {
-            let copy = copy_before(store.writer(), &path, 2).await.unwrap().unwrap();
+            let copy = copy_before(store.writer(), &path, newest + 1).await.unwrap().unwrap();
             assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
             let copied = Store::open(&copy).await.unwrap();
             assert_eq!(copied.setting("kept").await.unwrap().as_deref(), Some("value"));

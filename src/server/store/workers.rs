@@ -69,6 +69,8 @@ pub struct WorkerRow {
     pub version: Option<String>,
     /// Who may take over this row.
     pub replace_allowed_for: Option<WorkerUuid>,
+    /// The key of its link; None when it never had one.
+    pub link_key: Option<link::PublicKey>,
     /// When it joined, in milliseconds since 1970.
     pub created_ms: i64,
     /// When something was decided about it last, likewise.
@@ -131,6 +133,7 @@ struct WorkerColumns {
     replace_allowed_for: Option<String>,
     created_ms: i64,
     updated_ms: i64,
+    link_key: Option<String>,
 }
 
 impl WorkerColumns {
@@ -150,6 +153,8 @@ impl WorkerColumns {
             name: self.name,
             version: self.version,
             replace_allowed_for,
+            // one that cannot be read is as good as none: the worker shows the join token again
+            link_key: self.link_key.as_deref().and_then(|key| key.parse().ok()),
             created_ms: self.created_ms,
             updated_ms: self.updated_ms,
         };
@@ -285,8 +290,8 @@ impl Store {
 async fn insert(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<WorkerId, sqlx::Error> {
     let id = sqlx::query_scalar(
         "INSERT INTO workers (worker_uuid, name, credential_sha256, hostname, ip, port, labels, system_reserved, \
-         maintenance, version, status, devices_expected, replace_allowed_for, created_ms, updated_ms) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '{}', 0, $11, $12, $13) RETURNING id",
+         maintenance, version, status, devices_expected, replace_allowed_for, created_ms, updated_ms, link_key) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '{}', 0, $11, $12, $13, $14) RETURNING id",
     )
     .bind(row.uuid.to_string())
     .bind(&row.name)
@@ -301,6 +306,7 @@ async fn insert(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<Wo
     .bind(row.replace_allowed_for.map(|uuid| uuid.to_string()))
     .bind(row.created_ms)
     .bind(row.updated_ms)
+    .bind(row.link_key.map(|key| key.to_string()))
     .fetch_one(connection)
     .await?;
     Ok(WorkerId(id))
@@ -310,7 +316,7 @@ async fn update(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<Wo
     sqlx::query(
         "UPDATE workers SET worker_uuid = $2, name = $3, credential_sha256 = $4, hostname = $5, ip = $6, port = $7, \
          labels = $8, system_reserved = $9, maintenance = $10, version = $11, replace_allowed_for = $12, \
-         updated_ms = $13 WHERE id = $1",
+         updated_ms = $13, link_key = $14 WHERE id = $1",
     )
     .bind(row.id.0)
     .bind(row.uuid.to_string())
@@ -325,6 +331,7 @@ async fn update(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<Wo
     .bind(&row.version)
     .bind(row.replace_allowed_for.map(|uuid| uuid.to_string()))
     .bind(row.updated_ms)
+    .bind(row.link_key.map(|key| key.to_string()))
     .execute(connection)
     .await?;
     Ok(row.id)
@@ -360,6 +367,7 @@ mod tests {
             maintenance: Maintenance::default(),
             version: Some("1.0".into()),
             replace_allowed_for: None,
+            link_key: None,
             created_ms: 1,
             updated_ms: 2,
         }
@@ -377,6 +385,7 @@ mod tests {
         let mut written = row("a");
         written.id = store.change_workers(&[RowChange::Insert(written.clone())]).await.unwrap()[0];
         written.replace_allowed_for = Some(WorkerUuid(Uuid::new_v4()));
+        written.link_key = Some(link::PublicKey::from_bytes([9; 32]));
         written.name = "b".into();
         store.change_workers(&[RowChange::Update(written.clone())]).await.unwrap();
         let read = store.load_workers().await.unwrap();

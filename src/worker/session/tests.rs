@@ -9,7 +9,7 @@ const TOKEN: &str = "c8e291d8045736ab3aa5ddb6de619291";
 struct Running {
     server: Arc<FakeTransport>,
     identity: Arc<Identity>,
-    link: watch::Receiver<LinkState>,
+    state: watch::Receiver<SessionState>,
     latest: watch::Sender<Option<Arc<WorkerStatus>>>,
     shutdown: CancellationToken,
     keeper: tokio::task::JoinHandle<()>,
@@ -23,7 +23,7 @@ impl Running {
     }
 
     async fn until_up(&mut self) {
-        self.link.wait_for(|state| *state == LinkState::Up).await.unwrap();
+        self.state.wait_for(|state| *state == SessionState::Up).await.unwrap();
     }
 }
 
@@ -37,14 +37,15 @@ fn start(server: FakeTransport, token: Option<&str>, credential: Option<&str>) -
     let server = Arc::new(server);
     let server_url = ServerUrl::parse("http://10.0.0.1:8090").unwrap();
     let address = AddressSetting::Given("10.0.0.7".parse().unwrap());
-    let (link_sender, link) = watch::channel(LinkState::Joining { cause: None });
+    let (state_sender, state) = watch::channel(SessionState::Joining { cause: None });
     let (latest, latest_status) = watch::channel(Some(Arc::new(WorkerStatus::default())));
     let keeper = SessionKeeper {
         transport: Arc::clone(&server) as Arc<dyn Transport>,
         identity: Arc::clone(&identity),
         addresses: Arc::new(AddressBook::new(address, server_url).unwrap()),
         latest_status,
-        link: link_sender,
+        state: state_sender,
+        link: None,
         profile: Profile {
             session_id: SessionId(Uuid::new_v4()),
             token: token.map(|token| JoinToken::parse(token).unwrap()),
@@ -56,7 +57,7 @@ fn start(server: FakeTransport, token: Option<&str>, credential: Option<&str>) -
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let keeper = tokio::spawn(async move { keeper.run(stop).await });
-    Running { server, identity, link, latest, shutdown, keeper, _data_dir: data_dir }
+    Running { server, identity, state, latest, shutdown, keeper, _data_dir: data_dir }
 }
 
 fn refused() -> JoinError {
@@ -144,16 +145,16 @@ async fn a_server_that_comes_back_after_a_long_time_is_joined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_link_state_tells_why_there_is_no_session() {
+async fn the_session_state_tells_why_there_is_no_session() {
     let mut server = FakeTransport::default();
     server.on_begin = Box::new(|number, _| match number {
         0 => Reply::Fail(refused()),
         _ => Reply::Answer(Some("credential")),
     });
     let mut running = start(server, Some(TOKEN), None);
-    let cause = |state: &LinkState| matches!(state, LinkState::Joining { cause: Some(_) });
-    let state = running.link.wait_for(cause).await.unwrap().clone();
-    assert_eq!(state, LinkState::Joining { cause: Some(refused().to_string()) });
+    let cause = |state: &SessionState| matches!(state, SessionState::Joining { cause: Some(_) });
+    let state = running.state.wait_for(cause).await.unwrap().clone();
+    assert_eq!(state, SessionState::Joining { cause: Some(refused().to_string()) });
     running.until_up().await;
     running.stop().await;
 }

@@ -292,11 +292,6 @@ impl JoinError {
                 | Self::ProtocolUnsupported { .. }
         )
     }
-
-    /// Whether both are the same kind of trouble, whatever their particulars.
-    pub fn same_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
 }
 
 impl fmt::Display for CertificateClocks {

@@ -6,6 +6,7 @@ mod join_error;
 mod rest;
 
 pub use join_error::{CertificateClocks, JoinError, Pace};
+pub(super) use rest::client_tls;
 pub use rest::{RestTransport, TransportError};
 
 use crate::config::{JoinToken, Secret};

@@ -3,6 +3,8 @@
 mod classify;
 mod tls;
 
+pub(in crate::worker) use tls::client_config as client_tls;
+
 use super::{HeartbeatAnswer, JoinError, Proof, Transport};
 use crate::config::{Secret, ServerTrust};
 use api::{HeartbeatRequest, RegisterRequest, RegisterResponse, ServerUrl, StatusReport};

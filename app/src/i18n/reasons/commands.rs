@@ -69,7 +69,10 @@ impl OsFamily {
 pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
     let places = Places::of(language);
     match reason {
-        Reason::HeartbeatLost { .. } | Reason::WorkerStopped { .. } => lost_heartbeat(places),
+        Reason::HeartbeatLost { .. }
+        | Reason::WorkerStopped { .. }
+        | Reason::LinkDown { .. }
+        | Reason::LinkUnanswered { .. } => lost_heartbeat(places),
         Reason::DirectRefused { url }
         | Reason::DirectTimedOut { url, .. }
         | Reason::DirectClosed { url }
@@ -111,6 +114,8 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         }
         Reason::HeartbeatReceived { .. }
         | Reason::HeartbeatAwaited { .. }
+        | Reason::LinkUp { .. }
+        | Reason::LinkAwaited { .. }
         | Reason::DirectAnswered { .. }
         | Reason::DirectNotProbed { .. }
         | Reason::ClockInSync { .. }

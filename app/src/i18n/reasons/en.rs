@@ -1,9 +1,9 @@
 //! Causes in English.
 
-use super::{ReasonContext, hours, is_loopback};
+use super::{ReasonContext, hours, is_loopback, is_made_up_for};
 use crate::format;
 use crate::i18n::{Language, words};
-use api::Reason;
+use api::{LinkCarrier, LinkLoss, Reason};
 
 /// The cause in a few words.
 pub const fn title(reason: &Reason) -> &'static str {
@@ -12,6 +12,10 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::HeartbeatLost { .. } => "Heartbeat lost",
         Reason::WorkerStopped { .. } => "Stopped",
         Reason::HeartbeatAwaited { .. } => "Waiting for a heartbeat",
+        Reason::LinkUp { .. } => "Link up",
+        Reason::LinkAwaited {} => "Waiting for the link",
+        Reason::LinkDown { .. } => "Link down",
+        Reason::LinkUnanswered { .. } => "No answer over the link",
         Reason::DirectAnswered { .. } => "Probe answered",
         Reason::DirectNotProbed { .. } => "Not probed yet",
         Reason::DirectRefused { .. } => "Probe refused",
@@ -62,6 +66,29 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HeartbeatAwaited { until_ms } => {
             format!("The server has just started and waits for this worker until {}.", context.time(*until_ms))
+        }
+        Reason::LinkUp { carrier, round_trip_ms } => {
+            let inside = match carrier {
+                LinkCarrier::Stream => "",
+                LinkCarrier::WebSocket => " inside a WebSocket",
+            };
+            let round_trip = round_trip_ms
+                .map(|round_trip_ms| format!(", with a round trip of {} ms", format::milliseconds(round_trip_ms)));
+            format!("The link that the worker dialled stands{inside}{}.", round_trip.unwrap_or_default())
+        }
+        Reason::LinkAwaited {} => "The link has ended or not begun yet; the worker dials one by itself.".to_owned(),
+        Reason::LinkDown { loss } => match loss {
+            LinkLoss::Closed => "The link was closed: the worker has gone, or a tunnel or a proxy in between.",
+            LinkLoss::Silent => "The link fell silent: the worker's host has gone, or the network in between is cut.",
+            LinkLoss::Broken => "The link's connection broke.",
+            LinkLoss::NotSinceStart => "The worker had a link, and has dialled none since the server started.",
+        }
+        .to_owned(),
+        Reason::LinkUnanswered { status: Some(status), .. } => {
+            format!("The link stands, but the worker answered a health check over it with HTTP {status}.")
+        }
+        Reason::LinkUnanswered { timeout_s, status: None } => {
+            format!("The link stands, but the worker did not answer a health check over it within {timeout_s} s.")
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} answered in {} ms.", format::milliseconds(*round_trip_ms))
@@ -160,8 +187,12 @@ fn printed(output: &str) -> String {
 
 /// What to do next.
 pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
+    if is_made_up_for(reason, context) {
+        return "Nothing has to be done: the server reaches this worker over its link.".to_owned();
+    }
     match reason {
         Reason::HeartbeatReceived {}
+        | Reason::LinkUp { .. }
         | Reason::DirectAnswered { .. }
         | Reason::ClockInSync { .. }
         | Reason::DevicesWorking { .. }
@@ -171,6 +202,13 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
             "Start it again, or delete it here if it is not to come back.".to_owned()
         }
         Reason::HeartbeatAwaited { .. } => "Nothing to do: it is judged after that time.".to_owned(),
+        Reason::LinkAwaited {} => "Nothing to do: it comes back within seconds, or is shown as down.".to_owned(),
+        Reason::LinkDown { .. } => {
+            "Read the worker's log: it says why no link comes about. A proxy in between must pass on the headers Upgrade and Connection for /v1/link.".to_owned()
+        }
+        Reason::LinkUnanswered { .. } => {
+            "The worker is stuck or overloaded: look at its log and its host, and start it again.".to_owned()
+        }
         Reason::DirectNotProbed { .. } => "Nothing to do: the first probe follows within seconds.".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {
             "This address is a tunnel's end on the server: the tunnel is down. Build it again on the bastion.".to_owned()
@@ -250,6 +288,12 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
 
 fn lost_heartbeat(also: Option<&Reason>) -> &'static str {
     match also {
+        Some(Reason::LinkUp { .. }) => {
+            "Its link stands: the worker runs, and only its own requests do not get through. Read the worker's log."
+        }
+        Some(Reason::LinkDown { .. }) => {
+            "Its link is down too: the worker or its host has stopped, or the network or tunnel in between is cut."
+        }
         Some(Reason::DirectAnswered { .. }) => {
             "The worker still answers the server's probe: only its own way to the server is cut. Check the tunnel to the server on its host."
         }

@@ -30,7 +30,7 @@ pub struct ReasonContext<'a> {
     pub zone: Zone,
     /// Name and version of the worker's operating system; commands depend on it.
     pub os: &'a str,
-    /// What else is known: how the direct probe goes while the heartbeat is lost.
+    /// What else is known: how the worker is reached otherwise.
     pub also: Option<&'a Reason>,
 }
 
@@ -65,9 +65,30 @@ pub fn is_loopback(url: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
 
+/// Whether a direct probe failed.
+pub const fn is_failed_probe(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::DirectRefused { .. }
+            | Reason::DirectTimedOut { .. }
+            | Reason::DirectNotResolved { .. }
+            | Reason::DirectNoRoute { .. }
+            | Reason::DirectClosed { .. }
+            | Reason::DirectWrongAnswer { .. }
+            | Reason::DirectWrongWorker { .. }
+    )
+}
+
+/// Whether the failure of this probe does no harm, since the worker has a link.
+const fn is_made_up_for(reason: &Reason, context: &ReasonContext<'_>) -> bool {
+    is_failed_probe(reason) && matches!(context.also, Some(Reason::LinkUp { .. }))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    use api::{LinkCarrier, LinkLoss};
 
     const NOW_MS: i64 = 1_764_504_093_000;
 
@@ -81,6 +102,15 @@ pub(crate) mod tests {
             Reason::HeartbeatLost { last_ms: None, timeout_s: 60 },
             Reason::WorkerStopped { at_ms: NOW_MS - 187_000 },
             Reason::HeartbeatAwaited { until_ms: NOW_MS + 30_000 },
+            Reason::LinkUp { carrier: LinkCarrier::Stream, round_trip_ms: Some(0.8) },
+            Reason::LinkUp { carrier: LinkCarrier::WebSocket, round_trip_ms: None },
+            Reason::LinkAwaited {},
+            Reason::LinkDown { loss: LinkLoss::Closed },
+            Reason::LinkDown { loss: LinkLoss::Silent },
+            Reason::LinkDown { loss: LinkLoss::Broken },
+            Reason::LinkDown { loss: LinkLoss::NotSinceStart },
+            Reason::LinkUnanswered { timeout_s: 10, status: None },
+            Reason::LinkUnanswered { timeout_s: 10, status: Some(500) },
             Reason::DirectAnswered { url: url(), round_trip_ms: 0.8 },
             Reason::DirectNotProbed { url: url() },
             Reason::DirectRefused { url: url() },
@@ -120,6 +150,10 @@ pub(crate) mod tests {
                 | Reason::HeartbeatLost { .. }
                 | Reason::WorkerStopped { .. }
                 | Reason::HeartbeatAwaited { .. }
+                | Reason::LinkUp { .. }
+                | Reason::LinkAwaited { .. }
+                | Reason::LinkDown { .. }
+                | Reason::LinkUnanswered { .. }
                 | Reason::DirectAnswered { .. }
                 | Reason::DirectNotProbed { .. }
                 | Reason::DirectRefused { .. }
@@ -159,6 +193,7 @@ pub(crate) mod tests {
         matches!(
             reason,
             Reason::HeartbeatReceived { .. }
+                | Reason::LinkUp { .. }
                 | Reason::DirectAnswered { .. }
                 | Reason::ClockInSync { .. }
                 | Reason::DevicesWorking { .. }
@@ -214,6 +249,17 @@ pub(crate) mod tests {
         assert_eq!(text.what, "No heartbeat for 3 min 7 s (last 11:58:26 UTC).");
         let text = reason_text(&reason, Language::Zh, &context("", None));
         assert_eq!(text.what, "已有 3 分 7 秒未收到心跳（最近一次 11:58:26 UTC）。");
+    }
+
+    #[test]
+    fn a_probe_that_fails_beside_a_link_asks_for_nothing() {
+        let probe = Reason::DirectTimedOut { url: "http://10.2.3.97:10150/healthz".to_owned(), timeout_s: 10 };
+        let link = Reason::LinkUp { carrier: LinkCarrier::Stream, round_trip_ms: Some(0.8) };
+        let text = reason_text(&probe, Language::En, &context("", Some(&link)));
+        assert!(text.next_step.starts_with("Nothing has to be done"), "{}", text.next_step);
+        let down = Reason::LinkDown { loss: LinkLoss::Closed };
+        let text = reason_text(&probe, Language::En, &context("", Some(&down)));
+        assert!(text.next_step.starts_with("Open the port"), "{}", text.next_step);
     }
 
     #[test]

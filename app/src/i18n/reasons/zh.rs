@@ -1,9 +1,9 @@
 //! Causes in simplified Chinese.
 
-use super::{ReasonContext, hours, is_loopback};
+use super::{ReasonContext, hours, is_loopback, is_made_up_for};
 use crate::format;
 use crate::i18n::{Language, words};
-use api::Reason;
+use api::{LinkCarrier, LinkLoss, Reason};
 
 /// The cause in a few words.
 pub const fn title(reason: &Reason) -> &'static str {
@@ -12,6 +12,10 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::HeartbeatLost { .. } => "心跳丢失",
         Reason::WorkerStopped { .. } => "已停止",
         Reason::HeartbeatAwaited { .. } => "等待心跳",
+        Reason::LinkUp { .. } => "链路连通",
+        Reason::LinkAwaited {} => "等待链路",
+        Reason::LinkDown { .. } => "链路断开",
+        Reason::LinkUnanswered { .. } => "链路上无应答",
         Reason::DirectAnswered { .. } => "探测有应答",
         Reason::DirectNotProbed { .. } => "尚未探测",
         Reason::DirectRefused { .. } => "探测被拒绝",
@@ -46,6 +50,7 @@ pub const fn title(reason: &Reason) -> &'static str {
 }
 
 /// What happened.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason; the compiler sees that none is missing")]
 pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
     let span = words::ZH.span;
     match reason {
@@ -61,6 +66,29 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HeartbeatAwaited { until_ms } => {
             format!("服务端刚刚启动，等待该节点的心跳，直到 {}。", context.time(*until_ms))
+        }
+        Reason::LinkUp { carrier, round_trip_ms } => {
+            let inside = match carrier {
+                LinkCarrier::Stream => "",
+                LinkCarrier::WebSocket => "（经 WebSocket 承载）",
+            };
+            let round_trip =
+                round_trip_ms.map(|round_trip_ms| format!("，往返 {} 毫秒", format::milliseconds(round_trip_ms)));
+            format!("工作节点建立的链路连通{inside}{}。", round_trip.unwrap_or_default())
+        }
+        Reason::LinkAwaited {} => "链路已结束或尚未建立，工作节点会自行重连。".to_owned(),
+        Reason::LinkDown { loss } => match loss {
+            LinkLoss::Closed => "链路被关闭：工作节点已退出，或中间的隧道、代理已断开。",
+            LinkLoss::Silent => "链路没有任何响应：工作节点的主机已下线，或中间网络中断。",
+            LinkLoss::Broken => "链路的连接中断。",
+            LinkLoss::NotSinceStart => "该节点曾有链路，但服务端启动后一直未重新建立。",
+        }
+        .to_owned(),
+        Reason::LinkUnanswered { status: Some(status), .. } => {
+            format!("链路连通，但工作节点在链路上的健康检查返回 HTTP {status}。")
+        }
+        Reason::LinkUnanswered { timeout_s, status: None } => {
+            format!("链路连通，但工作节点在 {timeout_s} 秒内未应答链路上的健康检查。")
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} 在 {} 毫秒内应答。", format::milliseconds(*round_trip_ms))
@@ -140,8 +168,12 @@ fn printed(output: &str) -> String {
 
 /// What to do next.
 pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
+    if is_made_up_for(reason, context) {
+        return "无需处理：服务端可通过链路访问该节点。".to_owned();
+    }
     match reason {
         Reason::HeartbeatReceived {}
+        | Reason::LinkUp { .. }
         | Reason::DirectAnswered { .. }
         | Reason::ClockInSync { .. }
         | Reason::DevicesWorking { .. }
@@ -149,6 +181,12 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::HeartbeatLost { .. } => lost_heartbeat(context.also).to_owned(),
         Reason::WorkerStopped { .. } => "请重新启动该节点；如不再使用，可在此删除。".to_owned(),
         Reason::HeartbeatAwaited { .. } => "无需操作：到时再判断其状态。".to_owned(),
+        Reason::LinkAwaited {} => "无需操作：链路会在几秒内恢复，否则将显示为断开。".to_owned(),
+        Reason::LinkDown { .. } => {
+            "请查看工作节点日志，其中写明链路无法建立的原因；中间的代理须为 /v1/link 转发 Upgrade 与 Connection 请求头。"
+                .to_owned()
+        }
+        Reason::LinkUnanswered { .. } => "工作节点可能卡死或过载：请查看其日志与主机，并重新启动。".to_owned(),
         Reason::DirectNotProbed { .. } => "无需操作：几秒内会进行首次探测。".to_owned(),
         Reason::DirectRefused { url } if is_loopback(url) => {
             "该地址是服务端上的隧道出口，说明隧道已断开。请在堡垒机上重新建立隧道。".to_owned()
@@ -212,6 +250,8 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
 
 fn lost_heartbeat(also: Option<&Reason>) -> &'static str {
     match also {
+        Some(Reason::LinkUp { .. }) => "其链路连通：工作节点仍在运行，只是自身的请求未能到达，请查看其日志。",
+        Some(Reason::LinkDown { .. }) => "其链路也已断开：工作节点或其主机已停止，或中间的网络、隧道中断。",
         Some(Reason::DirectAnswered { .. }) => {
             "该节点仍能应答服务端的探测，只是它到服务端的通路中断：请检查其主机上通往服务端的隧道。"
         }

@@ -1,6 +1,7 @@
 //! The conditions as a checklist.
 
 use crate::fleet::store::WorkerCell;
+use crate::fleet::trouble::also;
 use crate::fleet::use_fleet;
 use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
@@ -83,11 +84,7 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
     let words = memo(move || {
         let condition = condition.get()?;
         let worker = worker.read();
-        let also = (condition.kind == ConditionKind::Heartbeat)
-            .then(|| {
-                worker.conditions.iter().find(|other| other.kind == ConditionKind::Direct).map(|other| &other.reason)
-            })
-            .flatten();
+        let also = also(&worker, &condition);
         let context = ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &worker.os, also };
         let words = reason_text(&condition.reason, text.language(), &context);
         if !is_past.get() {

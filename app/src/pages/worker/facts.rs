@@ -8,7 +8,7 @@ use crate::i18n::{Messages, use_text};
 use crate::pages::workers::Heartbeat;
 use crate::reactive::memo;
 use crate::widgets::{Meter, use_zone};
-use api::{ConditionKind, Reason, WorkerView};
+use api::{ConditionKind, LinkReadings, Reason, WorkerView};
 use leptos::prelude::*;
 
 /// A fact: name, value, and how full something is.
@@ -105,7 +105,7 @@ pub fn Reach(
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
     let facts = {
         let worker = worker.clone();
-        memo(move || reach_facts(&worker.read(), text.get()))
+        memo(move || reach_facts(&worker.read(), text.get(), fleet.now_ms(), zone.get()))
     };
     let heartbeat_ms = memo(move || worker.with(|worker| worker.heartbeat_ms));
     let exact = move || heartbeat_ms.get().map(|time_ms| format::short_time(time_ms, fleet.now_ms(), zone.get()));
@@ -122,7 +122,7 @@ pub fn Reach(
     .into_any()
 }
 
-fn reach_facts(worker: &WorkerView, messages: &'static Messages) -> Vec<Fact> {
+fn reach_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zone: Zone) -> Vec<Fact> {
     let words = &messages.worker;
     let probed = worker
         .conditions
@@ -135,10 +135,30 @@ fn reach_facts(worker: &WorkerView, messages: &'static Messages) -> Vec<Fact> {
     let clock = offset.map(|offset| {
         clock_error_ms(worker).map_or_else(|| offset.clone(), |error_ms| (words.clock_value)(&offset, error_ms))
     });
-    vec![
+    let mut facts = link_facts(worker, messages, now_ms, zone);
+    facts.extend([
         Fact::new(words.probe_address, address),
         Fact::new(words.round_trip, round_trip.unwrap_or_default()),
         Fact::new(words.clock, clock.unwrap_or_default()),
+    ]);
+    facts
+}
+
+/// Nothing of workers that never had a link.
+fn link_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zone: Zone) -> Vec<Fact> {
+    let words = &messages.worker;
+    let Some(link) = &worker.link else {
+        let had_one = worker.conditions.iter().any(|condition| condition.kind == ConditionKind::Link);
+        return if had_one { vec![Fact::new(messages.words.link, words.no_link)] } else { Vec::new() };
+    };
+    let LinkReadings { round_trip_ms, received_bytes, sent_bytes } = link.readings;
+    let since = format::short_time(link.since_ms, now_ms, zone);
+    let round_trip = round_trip_ms.map(|value| format!("{} ms", format::milliseconds(value)));
+    let traffic = (words.link_traffic_value)(&format::bytes(received_bytes), &format::bytes(sent_bytes));
+    vec![
+        Fact::new(messages.words.link, (words.link_value)(&since, link.carrier, &link.peer)),
+        Fact::new(words.link_round_trip, round_trip.unwrap_or_default()),
+        Fact::new(words.link_traffic, traffic),
     ]
 }
 

@@ -3,6 +3,7 @@
 use crate::fleet::trouble::{NamedWorker, Trouble, TroubleLine};
 use crate::fleet::use_fleet;
 use crate::format::{self, Zone};
+use crate::i18n::reasons::is_failed_probe;
 use crate::i18n::{Language, ReasonContext, ReasonText, reason_text, use_text};
 use crate::icon::Icon;
 use crate::paths;
@@ -154,21 +155,8 @@ fn words_of(line: &TroubleLine, language: Language, now_ms: i64, zone: Zone) -> 
     if !is_shared {
         return words;
     }
-    let commands = if names_an_address(&line.reason) { Vec::new() } else { words.commands };
+    let commands = if is_failed_probe(&line.reason) { Vec::new() } else { words.commands };
     ReasonText { what: String::new(), commands, ..words }
-}
-
-const fn names_an_address(reason: &Reason) -> bool {
-    matches!(
-        reason,
-        Reason::DirectRefused { .. }
-            | Reason::DirectTimedOut { .. }
-            | Reason::DirectNotResolved { .. }
-            | Reason::DirectNoRoute { .. }
-            | Reason::DirectClosed { .. }
-            | Reason::DirectWrongAnswer { .. }
-            | Reason::DirectWrongWorker { .. }
-    )
 }
 
 /// The workers of a line, as links.

@@ -285,7 +285,9 @@ fn CardFoot(worker: WorkerCell) -> impl IntoView {
     let text = use_text();
     let facts = memo(move || {
         worker.with(|worker| {
-            (worker.heartbeat_ms, worker.direct_round_trip_ms.map(format::milliseconds), worker.clock_offset_ms)
+            let over_link = || worker.link.as_ref()?.readings.round_trip_ms;
+            let round_trip_ms = worker.direct_round_trip_ms.or_else(over_link);
+            (worker.heartbeat_ms, round_trip_ms.map(format::milliseconds), worker.clock_offset_ms)
         })
     });
     let heartbeat = memo(move || facts.with(|facts| facts.0));

@@ -15,7 +15,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The TLS settings for talking to that server. The host's authorities are read only when TLS will be spoken.
-pub(super) fn client_config(server: &ServerUrl, trust: &ServerTrust) -> Result<ClientConfig, TransportError> {
+pub(in crate::worker) fn client_config(
+    server: &ServerUrl,
+    trust: &ServerTrust,
+) -> Result<ClientConfig, TransportError> {
     if !server.is_https() {
         return no_authorities();
     }

@@ -2,7 +2,7 @@
 
 /// Whether the worker has a session with its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkState {
+pub enum SessionState {
     /// It tries to get one.
     Joining {
         /// Why it has none, once an attempt has failed.
