@@ -70,7 +70,8 @@ pub fn bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit = larger;
     }
-    if unit == "B" || value >= 10.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+    let number = if unit == "B" || value >= 10.0 { whole(value) } else { tenths(value) };
+    format!("{number} {unit}")
 }
 
 /// Bytes with thousands separated, for tooltips: `68,719,476,736`.
