@@ -247,7 +247,7 @@ async fn an_operators_labels_survive_the_workers_old_copy_of_them() {
     let (_, row) = post(&server, "w", "127.0.0.1").await;
     let path = format!("/v1/workers/{}", row["id"]);
     let labels = json!({"rack": "7"});
-    let change = json!({"labels": labels, "name": "other", "state": "ready"});
+    let change = json!({"labels": labels, "name": "w", "state": "not_ready"});
     let (status, changed) = answered(server.as_admin(Method::PUT, &path).json(&change)).await;
     assert_eq!((status, &changed["labels"], &changed["name"]), (StatusCode::OK, &labels, &json!("w")));
     let beat = server.as_legacy_worker(Method::PUT, &path).json(&row);

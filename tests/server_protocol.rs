@@ -233,6 +233,21 @@ async fn bad_input_gets_a_clear_error_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_change_that_changes_nothing_is_refused_and_a_whole_row_sent_back_is_not() {
+    let server = TestServer::start().await;
+    let (_, joined) = server.register(&TestWorker::new().named("npu-1")).await;
+    let path = format!("/v1/workers/{}", joined["worker_id"]);
+    for bad in [json!([]), json!({"name": "npu-2"})] {
+        let (status, body) = answered(server.as_admin(Method::PUT, &path).json(&bad)).await;
+        assert_eq!((status, reason(&body)), (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"), "{bad}");
+    }
+    let mut row = server.admin_json(&path).await;
+    row["labels"] = json!({"rack": "a1"});
+    let (status, changed) = answered(server.as_admin(Method::PUT, &path).json(&row)).await;
+    assert_eq!((status, &changed["labels"]["rack"], &changed["name"]), (StatusCode::OK, &json!("a1"), &json!("npu-1")));
+}
+
+#[tokio::test]
 async fn events_of_a_worker_reach_its_page_and_a_state_is_announced() {
     let server = TestServer::start().await;
     let worker = TestWorker::new();

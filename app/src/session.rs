@@ -120,6 +120,17 @@ fn refuse(request: &http::request::Parts, status: http::StatusCode, lead_to: &st
     }
 }
 
+/// What is asked about does not exist: told to scripts by the status, too.
+#[cfg(feature = "ssr")]
+pub fn not_found() -> UiError {
+    let is_script =
+        use_context::<http::request::Parts>().is_some_and(|request| !crate::plain_form::is_plain_form(&request));
+    if let Some(options) = use_context::<leptos_axum::ResponseOptions>().filter(|_| is_script) {
+        options.set_status(http::StatusCode::NOT_FOUND);
+    }
+    UiError::NotFound
+}
+
 /// The server and the request that is being answered.
 #[cfg(feature = "ssr")]
 pub fn server_context() -> Result<(crate::backend::SharedBackend, http::request::Parts), UiError> {

@@ -20,7 +20,7 @@ test('every page fits the window in both languages and themes, on a screen and o
   await logIn(page, server.url);
   await expect(card(page, 'npu-198-98')).toContainText('8 × 910B3', { timeout: 45_000 });
 
-  const pages = { workers: '/workers', worker: `/workers/${worker}`, 'add-worker': '/workers/add?network=tunnels', settings: '/settings' };
+  const pages = { workers: '/workers', table: '/workers?view=table', worker: `/workers/${worker}`, 'add-worker': '/workers/add?network=tunnels', settings: '/settings' };
   for (const language of languages) {
     for (const theme of themes) {
       await choose(page, server, language, theme);
@@ -32,6 +32,7 @@ test('every page fits the window in both languages and themes, on a screen and o
           await expect(page.locator('html')).toHaveAttribute('lang', language);
           await page.screenshot({ path: info.outputPath(`${name}-${language}-${theme}-${width}.png`) });
           await expectToFit(page, `${name} ${language} ${theme} ${width}`);
+          if (name === 'table') await expectNamesToBeRead(page);
         }
       }
     }
@@ -68,6 +69,13 @@ async function choose(page: Page, server: Server, language: string, theme: strin
 async function expectToFit(page: Page, where: string): Promise<void> {
   const [content, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
   expect(content, where).toBeLessThanOrEqual(window_ ?? 0);
+}
+
+/** However narrow the window: the table scrolls in its frame then. */
+async function expectNamesToBeRead(page: Page): Promise<void> {
+  const name = page.getByRole('link', { name: 'npu-198-00000' });
+  const [shown, whole] = await name.evaluate(link => [link.parentElement?.clientWidth ?? 0, link.scrollWidth]);
+  expect(shown).toBeGreaterThanOrEqual(whole ?? Infinity);
 }
 
 /** Of the page's ground, 0 to 255. */

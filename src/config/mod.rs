@@ -36,8 +36,8 @@ const KEY_ROTATIONS: RangeInclusive<Duration> = Duration::from_mins(1)..=Duratio
 const GIB: u64 = 1024 * 1024 * 1024;
 /// Beyond every machine there is; keeps the product with [`GIB`] in range.
 const MAX_RESERVED_GIB: u64 = 1024 * 1024;
-/// A host name's limit (RFC 1035, section 2.3.4).
-const MAX_WORKER_NAME_CHARS: usize = 253;
+/// What a server takes.
+const MAX_WORKER_NAME_CHARS: usize = 128;
 /// Linux: `IFNAMSIZ` less its final zero.
 const MAX_IFNAME_BYTES: usize = 15;
 

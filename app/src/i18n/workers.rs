@@ -90,7 +90,7 @@ pub struct WorkersMessages {
     pub no_devices: &'static str,
     /// The first detection has not finished.
     pub devices_awaited: &'static str,
-    /// The worker was lost before the first detection had finished.
+    /// The worker was lost before the first detection had finished, or something keeps it from reading them.
     pub devices_unknown: &'static str,
     /// The readings are this old.
     pub stale: fn(&str) -> String,
@@ -239,7 +239,7 @@ pub const EN: WorkersMessages = WorkersMessages {
     no_reading: "no reading",
     no_devices: "No accelerators",
     devices_awaited: "Looking for devices…",
-    devices_unknown: "Devices not reported",
+    devices_unknown: "Devices unknown",
     stale: |age| format!("No new readings: these are {age} old."),
     stale_short: |age| format!("{age} old"),
     more_models: |models| if models == 1 { "and 1 more model".to_owned() } else { format!("and {models} more models") },
@@ -273,7 +273,7 @@ pub const EN: WorkersMessages = WorkersMessages {
     maintenance_end_title: |name| format!("Put {name} back into service?"),
     maintenance_end_text: "From then on its state is judged again.",
     delete_title: |name| format!("Delete {name}?"),
-    delete_text: "Its credential is revoked at once. To come back it must join again with the join token, as a new worker.",
+    delete_text: "Its credential is revoked at once. A process that still runs with the join token comes back within seconds as a new worker: stop it first.",
     delete_label: "Type the worker's name to confirm",
     delete_name_differs: "This is not the worker's name.",
     replace_title: |name, hostname| format!("Let {hostname} take the place of {name}?"),
@@ -330,7 +330,7 @@ pub const ZH: WorkersMessages = WorkersMessages {
     no_reading: "无读数",
     no_devices: "无加速设备",
     devices_awaited: "正在识别设备…",
-    devices_unknown: "设备尚未上报",
+    devices_unknown: "设备未知",
     stale: |age| format!("没有新读数，以下为 {age}前的读数。"),
     stale_short: |age| format!("{age}前"),
     more_models: |models| format!("另有 {models} 种型号"),
@@ -364,7 +364,7 @@ pub const ZH: WorkersMessages = WorkersMessages {
     maintenance_end_title: |name| format!("让 {name} 恢复使用？"),
     maintenance_end_text: "恢复后重新判断其状态。",
     delete_title: |name| format!("删除 {name}？"),
-    delete_text: "其凭据立即失效。若要恢复，需使用令牌作为新节点重新加入。",
+    delete_text: "其凭据立即失效。若其进程仍带令牌运行，会在数秒内作为新节点重新加入：请先停止该进程。",
     delete_label: "输入节点名称以确认",
     delete_name_differs: "与节点名称不一致。",
     replace_title: |name, hostname| format!("由 {hostname} 接替 {name}？"),

@@ -88,7 +88,7 @@ fn refuse(request: &http::request::Parts, outcome: ManageOutcome) -> Answer {
 
 #[cfg(feature = "ssr")]
 fn exists(found: bool) -> Answer {
-    if found { Ok(ManageOutcome::Done) } else { Err(UiError::NotFound.into()) }
+    if found { Ok(ManageOutcome::Done) } else { Err(crate::session::not_found().into()) }
 }
 
 /// Replaces a worker's labels.
@@ -131,7 +131,7 @@ pub async fn delete_worker(
     typed_name: String,
 ) -> Answer {
     let caller = session::authorised().await?;
-    let (worker, _, _) = caller.backend.worker(id).await.ok_or(UiError::NotFound)?;
+    let (worker, _, _) = caller.backend.worker(id).await.ok_or_else(crate::session::not_found)?;
     if worker.name != typed_name.trim() {
         return refuse(&caller.request, ManageOutcome::NameDiffers);
     }

@@ -79,7 +79,9 @@ impl Detector {
 impl Inventory {
     /// Puts the devices, their age and their problems into a worker's report, in place of those that are there.
     pub fn fill(&self, status: &mut WorkerStatus) {
-        status.gpu_devices = Some(self.devices.clone());
+        // with something in the way, none found does not mean that there are none
+        let is_known = !self.devices.is_empty() || self.problems.is_empty();
+        status.gpu_devices = is_known.then(|| self.devices.clone());
         status.problems.clone_from(&self.problems);
         status.devices_stale_s = self.stale_s;
     }

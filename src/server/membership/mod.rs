@@ -373,7 +373,8 @@ impl Decider {
             }),
             Plan::Resume(row) => {
                 self.note_address(&row, at_ms);
-                self.registry.decide(row, begin)
+                // what was true of the process before it need not be true of this one
+                self.registry.decide(row, begin).inspect(|worker| worker.probe.probe_now())
             }
             Plan::TakeOver(row) => {
                 tracing::info!(worker = row.id.0, name = row.name, ip = row.ip, "another host took a worker's place");

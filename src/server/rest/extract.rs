@@ -28,6 +28,10 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
 /// Reads JSON: 400 when it is none, 422 when a field is missing or has a bad value.
 pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // serde would take a list for the fields in their order, and an empty one for an object without any
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(ApiError::invalid("a JSON object is expected here, not a list"));
+    }
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         Category::Data => ApiError::invalid(error.to_string()),
         Category::Io | Category::Syntax | Category::Eof => ApiError::bad_request(format!("no JSON: {error}")),

@@ -216,6 +216,7 @@ pub async fn update(
     match asker {
         Asker::Admin => {
             let change: WorkerChange = parse_json(&body)?;
+            refuse_renaming(&registry, id, parse_json(&body)?)?;
             let worker = membership.change(id, change).await?.ok_or_else(|| ApiError::not_found("worker"))?;
             let facts = worker.facts();
             Ok(Json(view::worker(&facts, &registry.moment(), registry.policy())))
@@ -226,6 +227,22 @@ pub async fn update(
             let facts = worker.facts();
             Ok(Json(view::legacy_worker(&facts, &registry.moment(), registry.policy())))
         }
+    }
+}
+
+#[derive(Deserialize)]
+struct GivenName {
+    name: Option<String>,
+}
+
+/// Programs send whole rows back, so the present name is no fault; another one would change nothing, and look as if.
+fn refuse_renaming(registry: &Registry, id: WorkerId, given: GivenName) -> Result<(), ApiError> {
+    let present = registry.get(id).map(|worker| worker.facts().row.name.clone());
+    match present.zip(given.name) {
+        Some((present, given)) if present != given => Err(ApiError::invalid(format!(
+            "a worker is renamed where it runs, with --worker-name; here it stays `{present}`"
+        ))),
+        _ => Ok(()),
     }
 }
 

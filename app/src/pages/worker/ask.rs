@@ -102,7 +102,7 @@ pub async fn ask_worker(
     id: WorkerId,
 ) -> Result<WorkerDetail, UiError> {
     let caller = crate::session::authorised().await?;
-    let (worker, status, events) = caller.backend.worker(id).await.ok_or(UiError::NotFound)?;
+    let (worker, status, events) = caller.backend.worker(id).await.ok_or_else(crate::session::not_found)?;
     Ok(WorkerDetail { server_time_ms: server_time_ms(), worker, host: HostDetail::of(&status), events })
 }
 

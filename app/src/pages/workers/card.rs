@@ -13,7 +13,7 @@ use crate::manage::MenuButton;
 use crate::paths;
 use crate::reactive::memo;
 use crate::widgets::{DeviceBars, Metric, Moment, StateBadge, use_zone};
-use api::{Severity, WorkerState, WorkerView};
+use api::{ConditionKind, Severity, WorkerState, WorkerView};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -163,7 +163,11 @@ struct LineText {
 fn devices_line(worker: &WorkerView, messages: &Messages) -> LineText {
     let placeholder = |text: &str| LineText { text: text.to_owned(), is_placeholder: true, stale: None };
     let Some(devices) = &worker.devices else {
-        let is_expected = matches!(worker.state, WorkerState::Ready | WorkerState::Pending);
+        let cannot_be_read = worker
+            .conditions
+            .iter()
+            .any(|condition| condition.kind == ConditionKind::Devices && condition.severity != Severity::Ok);
+        let is_expected = matches!(worker.state, WorkerState::Ready | WorkerState::Pending) && !cannot_be_read;
         let words = &messages.workers;
         return placeholder(if is_expected { words.devices_awaited } else { words.devices_unknown });
     };
@@ -346,7 +350,7 @@ mod tests {
         some.devices = None;
         assert_eq!(line(&some), "Looking for devices…");
         some.state = WorkerState::NotReady;
-        assert_eq!(line(&some), "Devices not reported");
+        assert_eq!(line(&some), "Devices unknown");
     }
 
     #[test]
