@@ -247,3 +247,26 @@ async fn a_page_without_a_session_leads_to_the_login() {
     assert_eq!(answer.status(), StatusCode::FOUND);
     assert!(answer.headers()["location"].to_str().unwrap().starts_with("/login"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_pages_at_once_are_all_rendered() {
+    let server = TestServer::start().await;
+    let login = format!("username=admin&password={}", common::PASSWORD.replace(' ', "+"));
+    let login = server.request(Method::POST, "/auth/login").body(login);
+    let answer = login.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let mut asked = tokio::task::JoinSet::new();
+    for path in ["/login", "/workers", "/settings", "/no-such-page"] {
+        for number in 0..100 {
+            // a person who is logged in is led away from the login page
+            let cookie = if path == "/login" { "" } else { &cookie };
+            let request = server.request(Method::GET, &format!("{path}?n={number}")).header("cookie", cookie);
+            asked.spawn(request.header("accept", "text/html").send());
+        }
+    }
+    while let Some(answer) = asked.join_next().await {
+        let answer = answer.unwrap().unwrap();
+        let expected = if answer.url().path() == "/no-such-page" { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        assert_eq!(answer.status(), expected, "{}", answer.url());
+    }
+}

@@ -5,7 +5,7 @@ mod menus;
 mod search;
 
 use crate::fleet::use_fleet;
-use crate::i18n::use_text;
+use crate::i18n::{Messages, use_text};
 use crate::icon::{Icon, IconSprite};
 use crate::paths;
 use crate::reactive::effect;
@@ -91,16 +91,34 @@ fn Section() -> impl IntoView {
     }
 }
 
+/// A title. The server reads it when the page has been rendered and no signal can be read any more, which would fail the
+/// whole answer, so there it is worded at once.
+pub fn title(wording: impl Fn() -> String + Send + Sync + 'static) -> TextProp {
+    #[cfg(feature = "ssr")]
+    return untrack(wording).into();
+    #[cfg(not(feature = "ssr"))]
+    wording.into()
+}
+
 /// The title of the browser's tab: the page, and how many workers are in trouble.
 #[component]
 pub fn PageTitle(
     /// The name of the page.
-    #[prop(into)]
-    name: Signal<&'static str>,
+    name: fn(&'static Messages) -> &'static str,
 ) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    view! { <Title text=move || (text.get().frame.title)(name.get(), fleet.troubled())/> }.into_any()
+    view! { <Title text=title(move || (text.get().frame.title)(name(text.get()), fleet.troubled()))/> }.into_any()
+}
+
+/// The title of a page that is there for those who are not logged in too, and says nothing of the fleet.
+#[component]
+pub fn PlainTitle(
+    /// The name of the page.
+    name: fn(&'static Messages) -> &'static str,
+) -> impl IntoView {
+    let text = use_text();
+    view! { <Title text=title(move || (text.get().frame.title)(name(text.get()), 0))/> }.into_any()
 }
 
 fn show_in_tab(troubled: usize) {

@@ -47,7 +47,7 @@ pub fn AddWorkerPage() -> impl IntoView {
     let text = use_text();
     let defaults = page_data(|| JoinDefaults {});
     view! {
-        <PageTitle name=text.of(|m| m.add_worker.title)/>
+        <PageTitle name=|m| m.add_worker.title/>
         <header class="join-head">
             <h1>{text.of(|m| m.add_worker.title)}</h1>
             <p class="muted">{text.of(|m| m.add_worker.lead)}</p>

@@ -4,7 +4,7 @@ mod answer;
 
 use crate::ask::page_data;
 use crate::browser;
-use crate::frame::{LanguageSwitch, ThemeMenu};
+use crate::frame::{LanguageSwitch, PlainTitle, ThemeMenu};
 use crate::i18n::use_text;
 use crate::icon::{Icon, IconSprite};
 use crate::post::{FormAction, PostForm};
@@ -14,7 +14,6 @@ use answer::{LoginAnswer, LoginProblem};
 use leptos::html;
 use leptos::prelude::*;
 use leptos::server_fn::codec::Json;
-use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 
 /// Where the server keeps the first password.
@@ -66,7 +65,7 @@ async fn session_arrived(next: String) -> Result<bool, UiError> {
 pub fn LoginPage() -> impl IntoView {
     let text = use_text();
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.login.title, 0))/>
+        <PlainTitle name=|m| m.login.title/>
         <IconSprite/>
         <div class="login">
             <header class="login-tools">

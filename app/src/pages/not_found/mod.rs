@@ -1,9 +1,9 @@
 //! The page for unknown addresses.
 
+use crate::frame::PlainTitle;
 use crate::i18n::use_text;
 use crate::paths;
 use leptos::prelude::*;
-use leptos_meta::Title;
 
 /// The page for unknown addresses; answers 404.
 #[component]
@@ -11,7 +11,7 @@ pub fn NotFoundPage() -> impl IntoView {
     let text = use_text();
     answer_not_found();
     view! {
-        <Title text=text.of(|m| (m.frame.title)(m.frame.not_found_title, 0))/>
+        <PlainTitle name=|m| m.frame.not_found_title/>
         <main class="lone">
             <h1>{text.of(|m| m.frame.not_found_title)}</h1>
             <p>{text.of(|m| m.frame.not_found_text)}</p>

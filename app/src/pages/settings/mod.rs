@@ -36,7 +36,7 @@ pub fn SettingsPage() -> impl IntoView {
     let text = use_text();
     let info = page_data(|| ServerInfo {});
     view! {
-        <PageTitle name=text.of(|m| m.settings.title)/>
+        <PageTitle name=|m| m.settings.title/>
         <div class="settings">
             <h1>{text.of(|m| m.settings.title)}</h1>
             <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>

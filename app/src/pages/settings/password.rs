@@ -38,7 +38,7 @@ async fn change_password(current: String, new: String, repeated: String) -> Resu
 pub fn PasswordPage() -> impl IntoView {
     let text = use_text();
     view! {
-        <PageTitle name=text.of(|m| m.frame.change_password)/>
+        <PageTitle name=|m| m.frame.change_password/>
         <div class="settings">
             <h1>{text.of(|m| m.frame.change_password)}</h1>
             <section class="panel settings-part"><PasswordForm/></section>

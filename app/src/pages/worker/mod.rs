@@ -10,7 +10,7 @@ use crate::ask::{ask, page_data_if};
 use crate::copy::CopyButton;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
-use crate::frame::PageTitle;
+use crate::frame::{PageTitle, title};
 use crate::i18n::use_text;
 use crate::icon::Icon;
 use crate::manage::{
@@ -67,7 +67,7 @@ pub fn WorkerPage() -> impl IntoView {
 fn Gone() -> impl IntoView {
     let text = use_text();
     view! {
-        <PageTitle name=text.of(|m| m.frame.not_found_title)/>
+        <PageTitle name=|m| m.frame.not_found_title/>
         <section class="empty panel">
             <h1>{text.of(|m| m.frame.no_such_thing)}</h1>
             <p class="muted">{text.of(|m| m.frame.not_found_text)}</p>
@@ -162,7 +162,7 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
     };
     let address = Signal::derive(move || place.get().0);
     view! {
-        <TitleOfWorker name/>
+        <TitleOfWorker worker=worker.clone()/>
         <div class="worker-head">
             <p class="breadcrumb"><a href=paths::WORKERS>{Icon::Back.view()}{text.of(|m| m.worker.back)}</a></p>
             <div class="worker-title">
@@ -184,10 +184,11 @@ fn Head(worker: WorkerCell, is_gone: Memo<bool>) -> impl IntoView {
 }
 
 #[component]
-fn TitleOfWorker(name: Memo<String>) -> impl IntoView {
+fn TitleOfWorker(worker: WorkerCell) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    view! { <leptos_meta::Title text=move || (text.get().frame.title)(&name.read(), fleet.troubled())/> }.into_any()
+    view! { <leptos_meta::Title text=title(move || (text.get().frame.title)(&worker.read().name, fleet.troubled()))/> }
+        .into_any()
 }
 
 /// Buttons that open dialogs; without JavaScript they lead to the forms at the page's end.

@@ -36,7 +36,7 @@ pub fn WorkersPage() -> impl IntoView {
     let query = use_list_query();
     let part = page_data_if(move || (!fleet.is_whole_untracked()).then(|| AskPart { query: query.get_untracked() }));
     view! {
-        <PageTitle name=text.of(|m| m.workers.title)/>
+        <PageTitle name=|m| m.workers.title/>
         <h1 class="visually-hidden">{text.of(|m| m.workers.title)}</h1>
         <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
             {move || Suspend::new(async move {
