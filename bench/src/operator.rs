@@ -135,8 +135,8 @@ impl EventText {
         match self {
             Self::Plain => Ok(data.to_vec()),
             Self::Compressed(decoder) => {
+                // not flushed, which the decoder takes ill in the middle of a block: what it holds back comes with what follows
                 decoder.write_all(data)?;
-                decoder.flush()?;
                 Ok(std::mem::take(decoder.get_mut()))
             }
         }
