@@ -11,7 +11,7 @@ use std::path::Path;
 use walrus::ir::{Visitor, dfs_in_order};
 use walrus::{FunctionBuilder, FunctionId, FunctionKind, Module, ModuleConfig};
 
-/// Parts of the names of functions, closures, futures and their destructors included, that are never called.
+/// Parts of the names of functions, their closures and futures included, that are never called.
 const UNCALLED: [&str; 2] = [
     // Taking over a page whose code arrives in parts: `leptos::mount::hydrate_lazy`, while this UI calls `hydrate_body`.
     "hydrate_async",
