@@ -1,7 +1,8 @@
 //! Real servers and workers on hosts with networks of their own, and all that can go wrong in between.
 //!
 //! Each scenario runs in a process with a network of its own, which also holds all processes of the scenario: they end
-//! with it. This takes root, or a system that lets its users have namespaces, and `/dev/net/tun`.
+//! with it. This takes root, or a system that lets its users have namespaces, and `/dev/net/tun`. OpenSSH and nginx take
+//! root in any case.
 
 #![expect(
     clippy::unwrap_used,

@@ -22,6 +22,10 @@ struct Between {
 
 impl Between {
     fn new(field: &Field) -> Self {
+        assert!(
+            netlab::is_inside_as_root(),
+            "OpenSSH and nginx become other users, which takes root: run this test as root"
+        );
         let (middle, worker_host) = (Host::new("bastion").unwrap(), Host::new("npu-20").unwrap());
         let lay = |one: (&Host, &str, Ipv4Addr), other: (&Host, &str, Ipv4Addr)| {
             let end = |(host, interface, address)| End { host, interface, address };

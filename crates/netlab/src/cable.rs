@@ -19,7 +19,7 @@ const VIRTIO_HEADER_BYTES: usize = 10;
 /// As an Ethernet card has it.
 const MTU: u16 = 1500;
 /// Packets that may wait in the kernel for the thread that carries them.
-const DEVICE_QUEUE: u32 = 10_000;
+const DEVICE_QUEUE: usize = 10_000;
 /// A modem or switch drops what would have to wait longer for a slow line.
 const MAX_QUEUE: Duration = Duration::from_millis(400);
 
@@ -151,11 +151,12 @@ fn plug(end: End, size: PacketSize) -> Result<SyncDevice> {
         .name(&name)
         .mtu(MTU)
         .offload(size == PacketSize::Large)
-        .tx_queue_len(DEVICE_QUEUE)
         .enable(false)
         .build_sync()
         .context("no TUN device can be made: this needs /dev/net/tun and the right to set up networks")?;
     let ip = |line: String| crate::process::run(std::process::Command::new("ip").args(line.split(' ')), &line);
+    // by `ip`, since the older way that tun-rs takes is for the system's root alone
+    ip(format!("link set {name} txqueuelen {DEVICE_QUEUE}"))?;
     ip(format!("link set {name} netns {} name {}", end.host.namespace(), end.interface))?;
     end.configure()?;
     Ok(device)

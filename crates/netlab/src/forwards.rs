@@ -33,7 +33,7 @@ impl Ssh {
         let root = folder.path().display();
         let config = format!(
             "HostKey {root}/host\nAuthorizedKeysFile {root}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\n\
-             PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
+             PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\nLogLevel ERROR\n"
         );
         std::fs::write(folder.path().join("sshd_config"), config)?;
         // sshd does not start without it, and otherwise the system's start makes it

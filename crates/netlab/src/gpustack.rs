@@ -50,7 +50,8 @@ impl Server {
         let mut command = program(here, &self.gpustack);
         command.args(["start", "--host", "0.0.0.0", "--port", &PORT.to_string(), "--disable-worker"]);
         command.args(["--token", TOKEN, "--bootstrap-password", PASSWORD]).args(&self.arguments);
-        command.arg("--data-dir").arg(self.data_dir.path());
+        // what it says there is for somebody who has just installed it
+        command.arg("--data-dir").arg(self.data_dir.path()).stdout(Stdio::null());
         self.process = Some(Process::start(&mut command)?);
         until("the server's first answer", || ask("GET", "/healthz", None));
         Ok(())

@@ -18,7 +18,7 @@ impl Host {
     /// The host that this process runs on, which is called `name` from now on.
     pub fn here(name: &str) -> Result<Self> {
         let host = Self { keeper: None };
-        process::run(Command::new("sh").args(["-c", "echo \"$0\" > /proc/sys/kernel/hostname", name]), "set the name")?;
+        host.run(&format!("hostname {name}"))?;
         host.run("ip link set lo up")?;
         Ok(host)
     }
@@ -26,7 +26,7 @@ impl Host {
     /// One more, without cables.
     pub fn new(name: &str) -> Result<Self> {
         // The shell says when the namespaces are there, and ends with this process, whose end closes its input.
-        let script = "echo \"$0\" > /proc/sys/kernel/hostname && echo ready && read -r _";
+        let script = "hostname \"$0\" && echo ready && read -r _";
         let mut keeper = Command::new("unshare")
             .args(["--net", "--uts", "sh", "-c", script, name])
             .stdin(Stdio::piped())

@@ -22,6 +22,6 @@ pub use cable::{Cable, End, PacketSize, Quality, Traffic, wire};
 pub use forwards::{Ssh, SshServer};
 pub use gpustack::{PASSWORD, Server, TOKEN, Worker, WorkerFolder, condition, has};
 pub use host::Host;
-pub use inside::{is_inside, start_inside};
+pub use inside::{is_inside, is_inside_as_root, start_inside};
 pub use process::Process;
 pub use wait::until;
