@@ -38,7 +38,7 @@ impl Frames {
     }
 
     /// The next message; None until all of it has arrived. After an error nothing more can be read.
-    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
+    pub fn take<M: Message + Default>(&mut self) -> Result<Option<M>, FrameError> {
         let mut rest = self.arrived.as_ref();
         let length = match prost::decode_length_delimiter(&mut rest) {
             Ok(length) => length,
@@ -76,16 +76,16 @@ mod tests {
     fn a_message_that_is_too_long_is_refused_before_it_has_arrived() {
         let mut frames = Frames::default();
         frames.push(&[0xff, 0xff, 0xff, 0x7f]);
-        assert!(matches!(frames.next::<WorkerMessage>(), Err(FrameError::TooLong(_))));
+        assert!(matches!(frames.take::<WorkerMessage>(), Err(FrameError::TooLong(_))));
     }
 
     #[test]
     fn a_length_without_end_is_refused() {
         let mut frames = Frames::default();
         frames.push(&[0xff; MAX_LENGTH_BYTES - 1]);
-        assert_eq!(frames.next::<WorkerMessage>(), Ok(None));
+        assert_eq!(frames.take::<WorkerMessage>(), Ok(None));
         frames.push(&[0xff]);
-        assert!(matches!(frames.next::<WorkerMessage>(), Err(FrameError::Malformed(_))));
+        assert!(matches!(frames.take::<WorkerMessage>(), Err(FrameError::Malformed(_))));
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         let mut frames = Frames::default();
         // field 15, a varint
         frames.push(&[2, 0x78, 1]);
-        assert_eq!(frames.next::<WorkerMessage>(), Ok(Some(WorkerMessage { told: None })));
+        assert_eq!(frames.take::<WorkerMessage>(), Ok(Some(WorkerMessage { told: None })));
     }
 
     proptest! {
@@ -104,7 +104,7 @@ mod tests {
             let (mut frames, mut received) = (Frames::default(), Vec::new());
             for piece in bytes.chunks(piece) {
                 frames.push(piece);
-                while let Some(message) = frames.next::<WorkerMessage>().unwrap() {
+                while let Some(message) = frames.take::<WorkerMessage>().unwrap() {
                     received.push(message);
                 }
             }
@@ -115,7 +115,7 @@ mod tests {
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let mut frames = Frames::default();
             frames.push(&bytes);
-            while let Ok(Some(_)) = frames.next::<WorkerMessage>() {}
+            while let Ok(Some(_)) = frames.take::<WorkerMessage>() {}
         }
     }
 }

@@ -11,7 +11,6 @@ pub mod login;
 mod models;
 mod openapi;
 mod paging;
-mod protocol;
 mod request_id;
 mod stream;
 pub mod users;
@@ -49,7 +48,6 @@ fn resources() -> (Router<ServerState>, utoipa::openapi::OpenApi) {
         .merge(devices::routes())
         .merge(fleet::routes())
         .merge(dashboard::routes())
-        .merge(protocol::routes())
         .merge(health::routes())
         .merge(login::router())
         .merge(users::router())
