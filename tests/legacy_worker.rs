@@ -189,6 +189,7 @@ async fn a_worker_may_do_only_what_a_worker_must() {
         (Method::GET, "/v1/gpu-devices".to_owned()),
         (Method::GET, "/v1/fleet".to_owned()),
         (Method::GET, "/v1/events".to_owned()),
+        (Method::POST, "/v1/events/0/watch".to_owned()),
         (Method::GET, "/v1/tasks".to_owned()),
         (Method::GET, "/v1/users/me".to_owned()),
         (Method::GET, "/v1/api-keys".to_owned()),
@@ -226,6 +227,7 @@ async fn nobody_gets_in_without_a_secret() {
         (Method::GET, "/v1/model-instances"),
         (Method::GET, "/v1/fleet"),
         (Method::GET, "/v1/events"),
+        (Method::POST, "/v1/events/0/watch"),
         (Method::GET, "/v1/tasks"),
     ] {
         let call = server.request(method.clone(), path).json(&json!({}));

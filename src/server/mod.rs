@@ -66,6 +66,8 @@ pub struct ServerState {
     pub supervisor: Supervisor,
     /// Answers that do not end.
     pub streams: Streams,
+    /// At which workers somebody looks.
+    pub watching: Watching,
     /// The links of workers.
     pub links: Links,
     /// Takes new ones.
@@ -125,6 +127,7 @@ impl Server {
         let watching = Watching::new();
         let link_acceptor = links.acceptor(config, &auth, &registry, &membership, &watching)?;
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
+        let watching = Watching::new();
         let jobs_end = CancellationToken::new();
         let state = ServerState {
             auth,
@@ -135,7 +138,8 @@ impl Server {
             journal,
             store,
             supervisor: Supervisor::new(jobs_end.clone()),
-            streams: Streams::new(shutdown),
+            streams: Streams::new(shutdown, watching.clone()),
+            watching,
             links,
             link_acceptor,
         };

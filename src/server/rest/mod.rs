@@ -9,6 +9,7 @@ pub mod fleet;
 mod health;
 pub mod login;
 mod models;
+mod onlookers;
 mod openapi;
 mod paging;
 mod request_id;
