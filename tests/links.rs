@@ -15,7 +15,7 @@ use common::{TestServer, until};
 use gpustack::config::{ServerTrust, TlsFiles, WorkerConfig};
 use http::{Method, StatusCode};
 use link::Refusal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use support::Host;
@@ -121,6 +121,23 @@ async fn a_worker_whose_reports_make_no_sense_is_asked_again_and_others_are_not_
     let _well = well.join_as(&server, &well.named("well")).await.unwrap();
     row(&server, "well", |row| row["state"] == "ready").await;
     row(&server, "strange", has_link).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_looked_at_hears_of_it() {
+    let server = TestServer::start().await;
+    let mut joined = TestWorker::new().join(&server).await;
+    row(&server, "npu-host", has_link).await;
+    let mut looking = server.as_admin(Method::GET, "/v1/events").send().await.unwrap();
+    let hello = String::from_utf8(looking.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let hello = hello.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let hello: Value = serde_json::from_str(hello).unwrap();
+    let path = format!("/v1/events/{}/watch", hello["stream"].as_str().unwrap());
+    let look = server.as_admin(Method::POST, &path).json(&json!({"workers": [joined.id()]}));
+    assert_eq!(look.send().await.unwrap().status(), StatusCode::OK);
+    joined.watched.wait_for(|watched| *watched).await.unwrap();
+    drop(looking);
+    joined.watched.wait_for(|watched| !*watched).await.unwrap();
 }
 
 #[tokio::test]

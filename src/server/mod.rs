@@ -127,7 +127,6 @@ impl Server {
         let watching = Watching::new();
         let link_acceptor = links.acceptor(config, &auth, &registry, &membership, &watching)?;
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
-        let watching = Watching::new();
         let jobs_end = CancellationToken::new();
         let state = ServerState {
             auth,

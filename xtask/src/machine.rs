@@ -52,10 +52,13 @@ pub struct Need {
     programs: &'static [&'static str],
 }
 
-/// What Rust's tests start: hosts with networks of their own, and a proxy.
-pub const RUST_TEST_NEEDS: [Need; 2] = [
+/// What Rust's tests start: hosts with networks and clocks of their own, a proxy, and a bastion's SSH.
+pub const RUST_TEST_NEEDS: [Need; 5] = [
     Need { package: "iproute2", programs: &["ip"] },
-    // Debian has it where only root's path looks
+    Need { package: "faketime", programs: &["faketime"] },
+    Need { package: "openssh-client", programs: &["ssh"] },
+    // Debian has these where only root's path looks
+    Need { package: "openssh-server", programs: &["sshd", "/usr/sbin/sshd"] },
     Need { package: "nginx", programs: &["nginx", "/usr/sbin/nginx"] },
 ];
 
