@@ -18,6 +18,16 @@ impl Fingerprint {
         Self(Sha256::digest(certificate.as_ref()).into())
     }
 
+    /// Of a certificate with this SHA-256.
+    pub fn from_bytes(sha256: [u8; DIGEST_BYTES]) -> Self {
+        Self(sha256)
+    }
+
+    /// The SHA-256.
+    pub fn bytes(self) -> [u8; DIGEST_BYTES] {
+        self.0
+    }
+
     /// Reads `sha256:` and 64 hexadecimal digits, and what openssl prints: `sha256 Fingerprint=AB:CD:…`.
     pub fn parse(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();

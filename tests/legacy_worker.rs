@@ -9,7 +9,8 @@
 
 mod common;
 
-use common::{TestServer, TestWorker, answered, take_block, until};
+use common::worker::TestWorker;
+use common::{TestServer, answered, take_block, until};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -175,19 +176,20 @@ async fn post(server: &TestServer, name: &str, ip: &str) -> (StatusCode, Value) 
 #[tokio::test]
 async fn a_worker_may_do_only_what_a_worker_must() {
     let server = TestServer::start().await;
-    let own = TestWorker::new();
-    let (_, own_joined) = server.register(&own.request()).await;
+    let own_worker = TestWorker::new();
+    let own = own_worker.join(&server).await;
     let (_, mine) = post(&server, "mine", "127.0.0.1").await;
     let (_, elsewhere) = post(&server, "elsewhere", "10.9.9.9").await;
     let forbidden = [
         (Method::DELETE, format!("/v1/workers/{}", mine["id"])),
         (Method::GET, format!("/v1/workers/{}", elsewhere["id"])),
-        (Method::GET, format!("/v1/workers/{}", own_joined["worker_id"])),
+        (Method::GET, format!("/v1/workers/{}", own.id())),
         (Method::GET, "/v1/workers?watch=true".to_owned()),
         (Method::POST, format!("/v1/workers/{}/replacement", mine["id"])),
         (Method::GET, "/v1/gpu-devices".to_owned()),
         (Method::GET, "/v1/fleet".to_owned()),
         (Method::GET, "/v1/events".to_owned()),
+        (Method::POST, "/v1/events/0/watch".to_owned()),
         (Method::GET, "/v1/tasks".to_owned()),
         (Method::GET, "/v1/users/me".to_owned()),
         (Method::GET, "/v1/api-keys".to_owned()),
@@ -203,8 +205,8 @@ async fn a_worker_may_do_only_what_a_worker_must() {
     assert_eq!(answered(put).await.0, StatusCode::FORBIDDEN);
     // one of ours has a credential of its own, and its id is no secret
     let mut stolen = mine.clone();
-    stolen["worker_uuid"] = json!(own.uuid);
-    let put = server.as_legacy_worker(Method::PUT, &format!("/v1/workers/{}", own_joined["worker_id"])).json(&stolen);
+    stolen["worker_uuid"] = json!(own_worker.uuid);
+    let put = server.as_legacy_worker(Method::PUT, &format!("/v1/workers/{}", own.id())).json(&stolen);
     assert_eq!(answered(put).await.0, StatusCode::FORBIDDEN);
     let post = server.as_legacy_worker(Method::POST, "/v1/workers").json(&stolen);
     assert_eq!(answered(post).await.0, StatusCode::FORBIDDEN);
@@ -225,10 +227,8 @@ async fn nobody_gets_in_without_a_secret() {
         (Method::GET, "/v1/model-instances"),
         (Method::GET, "/v1/fleet"),
         (Method::GET, "/v1/events"),
+        (Method::POST, "/v1/events/0/watch"),
         (Method::GET, "/v1/tasks"),
-        (Method::POST, "/v1/worker-sessions"),
-        (Method::POST, "/v1/worker-heartbeats"),
-        (Method::PUT, "/v1/worker-status"),
     ] {
         let call = server.request(method.clone(), path).json(&json!({}));
         let (status, body) = answered(call).await;

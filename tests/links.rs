@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::indexing_slicing,
     reason = "a helper of a test that cannot go on fails the test"
 )]
@@ -10,23 +9,18 @@
 mod common;
 mod support;
 
-use api::{LinkDeclined, ServerUrl};
-use bytes::Bytes;
-use common::{TOKEN, TestServer, TestWorker, until};
+use api::ServerUrl;
+use common::worker::{TestWorker, refusal};
+use common::{TestServer, until};
 use gpustack::config::{ServerTrust, TlsFiles, WorkerConfig};
 use http::{Method, StatusCode};
-use link::{
-    AllowedTargets, DialConfig, DialError, Dialer, DirectTransport, JoinError, JoinToken, KeyPair, Link, LinkEnd,
-    OuterTls, PublicKey, Refusal, ServerAddress, Tuning,
-};
+use link::Refusal;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::Duration;
 use support::Host;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Waits until the server shows the worker as wished.
 async fn row(server: &TestServer, name: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
@@ -56,66 +50,6 @@ fn has_link(row: &Value) -> bool {
     row["link"].is_object()
 }
 
-/// A worker that speaks the protocol by itself.
-struct Player {
-    worker: TestWorker,
-    credential: String,
-    keys: KeyPair,
-    token: Option<&'static str>,
-    server_key: Option<PublicKey>,
-}
-
-impl Player {
-    async fn registered(server: &TestServer, name: &str) -> Self {
-        let worker = TestWorker::new();
-        let (status, registered) = server.register(&worker.named(name)).await;
-        assert_eq!(status, StatusCode::OK, "{registered}");
-        let credential = registered["credential"].as_str().unwrap().to_owned();
-        Self { worker, credential, keys: KeyPair::generate().unwrap(), token: Some(TOKEN), server_key: None }
-    }
-
-    fn join_request(&self) -> Value {
-        json!({"protocol": 1, "session_id": self.worker.session_id, "credential": self.credential})
-    }
-
-    async fn dial(&mut self, server: SocketAddr) -> Result<Link, DialError> {
-        let request = self.join_request();
-        self.dial_with(server, &request).await
-    }
-
-    async fn dial_with(&mut self, server: SocketAddr, request: &Value) -> Result<Link, DialError> {
-        let address = ServerAddress::try_from(&format!("http://{server}").parse().unwrap()).unwrap();
-        let no_tls = OuterTls::pinned([0; 32]).unwrap();
-        let config = DialConfig {
-            transport: Arc::new(DirectTransport::new(address.clone(), no_tls, Duration::from_secs(10))),
-            address,
-            keys: self.keys.clone(),
-            server_key: self.server_key,
-            token: self.token.map(JoinToken::new),
-            targets: AllowedTargets::none(),
-            tuning: Tuning::default(),
-        };
-        let link = Dialer::new(config).dial(Bytes::from(request.to_string())).await?;
-        self.server_key = Some(link.welcome().server_key);
-        Ok(link)
-    }
-}
-
-fn refusal(dialled: Result<Link, DialError>) -> Refusal {
-    match dialled {
-        Err(DialError::Join(JoinError::Refused { refusal, .. })) => refusal,
-        Err(error) => panic!("another error: {error}"),
-        Ok(_) => panic!("let in"),
-    }
-}
-
-fn declined(dialled: Result<Link, DialError>) -> String {
-    let Refusal::Declined { detail } = refusal(dialled) else { panic!("another refusal") };
-    let LinkDeclined { reason, message } = serde_json::from_slice(&detail).unwrap();
-    assert!(!message.is_empty());
-    reason
-}
-
 #[tokio::test]
 async fn a_worker_that_cannot_be_dialled_is_ready_through_its_link() {
     let (host, server) = (Host::new(), TestServer::start().await);
@@ -133,7 +67,7 @@ async fn a_worker_that_cannot_be_dialled_is_ready_through_its_link() {
     assert_eq!(shown["unreachable"], false);
     assert_eq!(shown["link"]["carrier"], "stream");
     assert!(shown["link"]["readings"][1].as_u64().unwrap() > 0 && shown["link"]["readings"][2].as_u64().unwrap() > 0);
-    for name in ["link_key", "link_server_key"] {
+    for name in ["worker_link_key", "link_server_key"] {
         let mode = std::fs::metadata(host.dir.path().join("data").join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
@@ -146,83 +80,73 @@ async fn a_worker_that_cannot_be_dialled_is_ready_through_its_link() {
 async fn both_ways_down_is_unreachable_and_a_new_link_ends_that() {
     let server = TestServer::start().await;
     // nothing listens at its port
-    let mut player = Player::registered(&server, "npu-1").await;
-    let first = player.dial(server.address).await.unwrap();
-    row(&server, "npu-1", |row| is(row, "link", "true", "ok") && has_link(row)).await;
+    let worker = TestWorker::new();
+    let first = worker.join(&server).await;
+    row(&server, "npu-host", |row| is(row, "link", "true", "ok") && has_link(row)).await;
     drop(first);
     let is_down = |row: &Value| row["state"] == "unreachable" && is(row, "link", "false", "error");
-    let shown = row(&server, "npu-1", is_down).await;
+    let shown = row(&server, "npu-host", is_down).await;
     assert_eq!(condition(&shown, "link").unwrap()["reason"], "link_down");
     assert_eq!(condition(&shown, "link").unwrap()["params"]["loss"], "closed");
     assert_eq!(condition(&shown, "heartbeat").unwrap()["status"], "true");
     assert_eq!(shown["unreachable"], true);
-    // its key is known by now
-    player.token = None;
-    let _second = player.dial(server.address).await.unwrap();
-    row(&server, "npu-1", |row| row["state"] == "ready" && has_link(row)).await;
+    let _second = worker.join(&server).await;
+    row(&server, "npu-host", |row| row["state"] == "ready" && has_link(row)).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_never_had_a_link_has_no_condition_about_one() {
+async fn a_wrong_token_is_refused_and_leaves_no_trace() {
     let server = TestServer::start().await;
-    let _player = Player::registered(&server, "npu-1").await;
-    let shown = row(&server, "npu-1", |row| row["state"] == "unreachable").await;
-    assert!(condition(&shown, "link").is_none() && shown["link"].is_null(), "{shown}");
-    assert!(is(&shown, "direct", "false", "error"), "{shown}");
+    let mut worker = TestWorker::new();
+    worker.token = Some("ffffffffffffffffffffffffffffffff");
+    assert_eq!(refusal(worker.join_as(&server, &worker.request()).await), Refusal::WrongToken);
+    assert_eq!(server.admin_json("/v1/workers").await["pagination"]["total"], 0);
 }
 
 #[tokio::test]
-async fn who_may_not_have_a_link_hears_why_and_leaves_no_trace() {
+async fn a_worker_whose_reports_make_no_sense_is_asked_again_and_others_are_not_disturbed() {
     let server = TestServer::start().await;
-    let mut player = Player::registered(&server, "npu-1").await;
-    player.token = Some("ffffffffffffffffffffffffffffffff");
-    assert_eq!(refusal(player.dial(server.address).await), Refusal::WrongToken);
-    player.token = Some(TOKEN);
-    let with = |key: &str, value: Value| {
-        let mut request = player.join_request();
-        request[key] = value;
-        request
-    };
-    let table = [
-        (with("protocol", json!(99)), "ProtocolUnsupported"),
-        (with("credential", json!("ab".repeat(32))), "CredentialRevoked"),
-        (with("session_id", json!(Uuid::new_v4())), "SessionReplaced"),
-    ];
-    for (request, reason) in table {
-        assert_eq!(declined(player.dial_with(server.address, &request).await), reason);
-    }
-    assert_eq!(refusal(player.dial_with(server.address, &json!([])).await), Refusal::Malformed);
-    let shown = row(&server, "npu-1", |_| true).await;
-    assert!(condition(&shown, "link").is_none() && shown["link"].is_null(), "{shown}");
-
-    let _link = player.dial(server.address).await.unwrap();
-    let mut other = Player::registered(&server, "npu-2").await;
-    (other.token, other.server_key) = (None, player.server_key);
-    assert_eq!(refusal(other.dial(server.address).await), Refusal::UnknownKey);
-    other.keys = player.keys.clone();
-    assert_eq!(refusal(other.dial(server.address).await), Refusal::UnknownKey, "it is the key of another worker");
+    let (strange, well) = (TestWorker::new(), TestWorker::new());
+    let link = strange.dial(server.address, &strange.named("strange")).await.unwrap();
+    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let router = axum::Router::new().route(api::STATUS_PATH, {
+        let asked = Arc::clone(&asked);
+        axum::routing::post(async move || {
+            asked.add_permits(1);
+            [0xff_u8; 64]
+        })
+    });
+    let _strange = AbortOnDropHandle::new(tokio::spawn(link.serve(router, CancellationToken::new())));
+    let _twice = asked.acquire_many(2).await.unwrap();
+    let _well = well.join_as(&server, &well.named("well")).await.unwrap();
+    row(&server, "well", |row| row["state"] == "ready").await;
+    row(&server, "strange", has_link).await;
 }
 
 #[tokio::test]
-async fn deleting_a_worker_ends_its_link() {
+async fn a_worker_that_is_looked_at_hears_of_it() {
     let server = TestServer::start().await;
-    let mut player = Player::registered(&server, "npu-1").await;
-    let link = player.dial(server.address).await.unwrap();
-    let serving = tokio::spawn(link.serve(axum::Router::new(), CancellationToken::new()));
-    let shown = row(&server, "npu-1", has_link).await;
-    server.as_admin(Method::DELETE, &format!("/v1/workers/{}", shown["id"])).send().await.unwrap();
-    assert_eq!(serving.await.unwrap(), LinkEnd::Revoked);
-    player.token = None;
-    assert_eq!(refusal(player.dial(server.address).await), Refusal::UnknownKey);
+    let mut joined = TestWorker::new().join(&server).await;
+    row(&server, "npu-host", has_link).await;
+    let mut looking = server.as_admin(Method::GET, "/v1/events").send().await.unwrap();
+    let hello = String::from_utf8(looking.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let hello = hello.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let hello: Value = serde_json::from_str(hello).unwrap();
+    let path = format!("/v1/events/{}/watch", hello["stream"].as_str().unwrap());
+    let look = server.as_admin(Method::POST, &path).json(&json!({"workers": [joined.id()]}));
+    assert_eq!(look.send().await.unwrap().status(), StatusCode::OK);
+    joined.watched.wait_for(|watched| *watched).await.unwrap();
+    drop(looking);
+    joined.watched.wait_for(|watched| !*watched).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_server_stops_although_a_worker_takes_no_notice_of_it() {
     let server = TestServer::start().await;
-    let mut player = Player::registered(&server, "npu-1").await;
+    let worker = TestWorker::new();
     // its end is never read, so it cannot hear that it is to come back later
-    let _deaf = player.dial(server.address).await.unwrap();
-    row(&server, "npu-1", has_link).await;
+    let _deaf = worker.dial(server.address, &worker.request()).await.unwrap();
+    row(&server, "npu-host", has_link).await;
     server.stop().await;
 }
 
@@ -250,7 +174,7 @@ async fn links_come_back_when_the_server_does_also_under_a_new_key() {
 }
 
 #[tokio::test]
-async fn a_link_stands_over_https_too_under_the_trust_that_rest_has() {
+async fn a_link_stands_over_https_too() {
     let made = rcgen::generate_simple_self_signed(vec!["gpustack.example".to_owned()]).unwrap();
     let files = tempfile::tempdir().unwrap();
     let (certificate, key) = (files.path().join("cert.pem"), files.path().join("key.pem"));

@@ -8,7 +8,8 @@
 
 mod common;
 
-use common::{TestServer, TestWorker, answered, take_block};
+use common::worker::TestWorker;
+use common::{TestServer, answered, take_block, until};
 use flate2::write::GzDecoder;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ async fn every_error_has_one_shape_and_names_its_request() {
         (Method::GET, "/v1/workers/999", StatusCode::NOT_FOUND),
         (Method::GET, "/v1/workers/x", StatusCode::UNPROCESSABLE_ENTITY),
         (Method::PATCH, "/v1/workers", StatusCode::METHOD_NOT_ALLOWED),
-        (Method::GET, "/v1/worker-sessions", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::POST, "/v1/fleet", StatusCode::METHOD_NOT_ALLOWED),
     ] {
         let answer = server.as_admin(method.clone(), path).header("x-request-id", "abc-1").send().await.unwrap();
         assert_eq!((answer.status(), &answer.headers()["x-request-id"]), (status, &"abc-1".parse().unwrap()));
@@ -66,13 +67,17 @@ async fn the_background_jobs_are_shown_to_administrators() {
 #[tokio::test]
 async fn the_dashboard_has_the_shape_of_gpustack_0_7() {
     let server = TestServer::start().await;
-    let worker = TestWorker::new();
-    let (_, joined) = server.register(&worker.request()).await;
+    let joined = TestWorker::new().join(&server).await;
     let status = json!({
         "cpu": {"total": 8.0, "utilization_rate": 1.5},
         "gpu_devices": [{"index": 0, "name": "910B3", "memory": {"total": 200, "used": 10}}],
     });
-    server.report(joined["credential"].as_str().unwrap(), worker.session_id, status).await;
+    joined.report(status);
+    until("the report", async || {
+        let devices = server.admin_json("/v1/gpu-devices").await;
+        (devices["pagination"]["total"] == json!(1)).then_some(())
+    })
+    .await;
     let nothing = json!([]);
     let expected = json!({
         "resource_counts": {"worker_count": 1, "gpu_count": 1, "model_count": 0, "model_instance_count": 0},
@@ -100,28 +105,33 @@ async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
     let snapshot = server.admin_json("/v1/fleet").await;
     assert!(snapshot["sequence"].as_u64() >= hello["sequence"].as_u64());
 
-    let worker = TestWorker::new();
-    let (_, joined) = server.register(&worker.request()).await;
-    let credential = joined["credential"].as_str().unwrap();
-    let id = joined["worker_id"].clone();
+    let joined = TestWorker::new().join(&server).await;
+    let id = json!(joined.id());
     let view = events.find(|update| update["changed"][0]["id"] == id).await["changed"][0].clone();
     assert_eq!((&view["name"], &view["devices"]), (&json!("npu-host"), &Value::Null));
-    // nothing listens on its port: once that is known, nothing changes by itself any more
-    let is_unreachable = |update: &Value| update["changed"][0]["state"] == json!("unreachable");
-    if view["state"] != json!("unreachable") {
-        events.find(is_unreachable).await;
-    }
 
     let status = |celsius: u32| json!({"gpu_devices": [{"index": 0, "name": "910B3", "temperature": celsius}]});
-    server.report(credential, worker.session_id, status(40)).await;
+    joined.report(status(40));
     events.find(|update| update["changed"][0]["devices"][0]["readings"] == json!([null, null, 40.0, null])).await;
-    server.report(credential, worker.session_id, status(41)).await;
-    let update = events.find(|update| update["readings"][0]["id"] == id).await;
-    assert_eq!(update["readings"][0]["devices"], json!([[null, null, 41.0, null]]));
-
-    server.beat(credential, worker.session_id).await;
-    events.find(|update| update["changed"][0]["clock_offset_ms"] == json!(5)).await;
-    server.beat(credential, worker.session_id).await;
+    // nothing listens on its port: once that is known too, nothing but readings changes any more
+    let is_settled = |row: &Value| {
+        let conditions = row["conditions"].as_array().unwrap();
+        let is = |kind, status| {
+            conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == status)
+        };
+        is("direct", "false") && is("link", "true") && row["clock_offset_ms"].is_number()
+    };
+    until("all that is known of the worker", async || {
+        let rows = server.admin_json("/v1/workers").await;
+        is_settled(&rows["items"][0]).then_some(())
+    })
+    .await;
+    joined.report(status(45));
+    let is_told = |update: &Value| {
+        update["readings"][0]["devices"] == json!([[null, null, 45.0, null]])
+            || update["changed"][0]["devices"][0]["readings"] == json!([null, null, 45.0, null])
+    };
+    events.find(is_told).await;
     events.find(|update| update["heartbeats"][0][0] == id).await;
 
     answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
@@ -225,7 +235,8 @@ async fn pages_are_served_to_who_is_logged_in() {
     let login = login.body(format!("username=admin&password={}", common::PASSWORD.replace(' ', "+")));
     let answer = login.send().await.unwrap();
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    server.register(&TestWorker::new().named("<b>npu-01</b>")).await;
+    let worker = TestWorker::new();
+    let _joined = worker.join_as(&server, &worker.named("<b>npu-01</b>")).await.unwrap();
     let html = page("/workers").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();
     assert!(html.contains("&lt;b&gt;npu-01") && !html.contains("<b>npu-01"), "the worker is shown, as text");
     let html = page("/workers/add").header("cookie", &cookie).send().await.unwrap().text().await.unwrap();

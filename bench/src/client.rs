@@ -1,6 +1,5 @@
 //! One keep-alive connection to the server, opened again when it was closed.
 
-use crate::traffic::{Counted, Traffic};
 use anyhow::{Context, Result, bail};
 use api::ServerUrl;
 use bytes::Bytes;
@@ -10,9 +9,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -22,19 +18,13 @@ pub struct Client {
     server: ServerUrl,
     limit: Duration,
     headers: HeaderMap,
-    traffic: Arc<Traffic>,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl Client {
     /// Connects at the first request.
     pub fn new(server: ServerUrl, limit: Duration) -> Self {
-        Self { server, limit, headers: HeaderMap::new(), traffic: Arc::default(), sender: None }
-    }
-
-    /// What has passed so far.
-    pub fn traffic(&self) -> &Traffic {
-        &self.traffic
+        Self { server, limit, headers: HeaderMap::new(), sender: None }
     }
 
     /// Sends `Authorization: Bearer` with each request from now on.
@@ -58,19 +48,6 @@ impl Client {
     /// Sends this cookie with each request from now on.
     pub fn set_cookie(&mut self, cookie: HeaderValue) {
         self.headers.insert(COOKIE, cookie);
-    }
-
-    /// Sends JSON, wants success and reads JSON; an empty answer is JSON's null.
-    pub async fn call<A: DeserializeOwned>(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: &(impl Serialize + Sync),
-    ) -> Result<A> {
-        let body = serde_json::to_vec(body)?;
-        let bytes = self.bytes(method, path, "application/json", body).await?;
-        let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
-        serde_json::from_slice(text).with_context(|| format!("{path} was answered in words not understood"))
     }
 
     /// Wants success and reads the whole answer.
@@ -126,8 +103,7 @@ impl Client {
             .await
             .with_context(|| format!("no connection to {}", self.server))?;
         stream.set_nodelay(true)?;
-        let stream = TokioIo::new(Counted::new(stream, Arc::clone(&self.traffic)));
-        let (sender, connection) = http1::handshake(stream).await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // ends with the connection; a failure reaches whoever waits for an answer on it
         tokio::spawn(connection);
         Ok(sender)

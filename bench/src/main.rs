@@ -1,8 +1,10 @@
 //! Plays many workers against a server and measures it: `fleet --help`.
 //!
-//! Each played worker joins, sends heartbeats and changing readings on a connection of its own, and answers the
-//! server's probe at a loopback address of its own. Browsers that watch, and a program that lists, can be played beside.
+//! Each played worker has a real link, over which it sends signs of life and changing readings, and answers the server's
+//! probe at a loopback address of its own. When the server goes and comes back, the workers do what real ones do. Browsers
+//! that watch, and a program that lists, can be played beside.
 
+mod beats;
 mod client;
 mod host;
 mod latency;
@@ -22,13 +24,17 @@ use options::Options;
 use report::{Measurements, Report};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server_process::ServerProcess;
+use std::future::Future;
 use std::io::Write;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
-use worker::PlayedWorker;
+use tokio::time::{Instant, Interval, interval, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use worker::{Happening, PlayedWorker, Shared};
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -67,52 +73,134 @@ async fn play(options: Options) -> Result<()> {
         Some(login) => Some(Arc::new(Operator::log_in(server.clone(), login).await?)),
     };
     let mut measurements = Measurements::default();
-    let workers = join_all(&options, &server, &mut measurements).await?;
-    say(&format!("{} workers have joined", workers.len()))?;
-    work_all(&options, workers, operator, &mut measurements).await?;
+    let mut fleet = Fleet::start(&options, &server).await?;
+    fleet.join_all(&options, &mut measurements).await?;
+    say(&format!("{} workers have joined", fleet.links))?;
+    work_all(&options, &mut fleet, operator, &mut measurements).await?;
     finish(&options, measurements)
 }
 
-/// All at once, as after a power cut.
-async fn join_all(options: &Options, server: &ServerUrl, measurements: &mut Measurements) -> Result<Vec<PlayedWorker>> {
-    let hosts = host::listen(options.workers).await?;
-    let begun = Instant::now();
-    let mut joining = JoinSet::new();
-    for (number, host) in (0..options.workers).zip(hosts) {
-        joining.spawn(PlayedWorker::new(number, host, options, server).join(options.token.clone()));
+/// All played workers.
+struct Fleet {
+    workers: Vec<Arc<PlayedWorker>>,
+    playing: Vec<Playing>,
+    shared: Arc<Shared>,
+    happenings: mpsc::UnboundedReceiver<Happening>,
+    begun: Instant,
+    /// How many stand.
+    links: usize,
+}
+
+/// A worker at play; dropped, it vanishes.
+struct Playing {
+    stop: CancellationToken,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Playing {
+    fn start(worker: &Arc<PlayedWorker>) -> Self {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(Arc::clone(worker).play(stop.clone()));
+        Self { stop, _task: AbortOnDropHandle::new(task) }
     }
-    let mut joined = Vec::new();
-    while let Some(outcome) = joining.join_next().await {
-        match outcome.context("a played worker broke")? {
-            Ok((worker, arrival)) => {
-                measurements.add_arrival(&arrival, begun);
-                joined.push(worker);
+}
+
+impl Fleet {
+    /// All begin at once, as after a power cut.
+    async fn start(options: &Options, server: &ServerUrl) -> Result<Self> {
+        let (sender, happenings) = mpsc::unbounded_channel();
+        let shared = Shared::new(sender);
+        let hosts = host::listen(options.workers).await?;
+        let numbered = (0..options.workers).zip(hosts);
+        let workers = numbered
+            .map(|(number, host)| PlayedWorker::new(number, host, options, server, &shared).map(Arc::new))
+            .collect::<Result<Vec<_>>>()?;
+        let begun = Instant::now();
+        let playing = workers.iter().map(Playing::start).collect();
+        Ok(Self { workers, playing, shared, happenings, begun, links: 0 })
+    }
+
+    async fn join_all(&mut self, options: &Options, measurements: &mut Measurements) -> Result<()> {
+        let deadline = self.begun + options.timeout();
+        while self.links < self.workers.len() {
+            let Ok(Some(happening)) = timeout_at(deadline, self.happenings.recv()).await else {
+                bail!("{} of {} workers have joined in time", self.links, self.workers.len());
+            };
+            self.note(happening, measurements);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, happening: Happening, measurements: &mut Measurements) {
+        match happening {
+            Happening::Joined { took, at, without_for } => {
+                self.links += 1;
+                measurements.add_join(took, at - self.begun, without_for);
             }
-            Err(error) => measurements.failures.add("join", &error),
+            Happening::Ended => {
+                self.links = self.links.saturating_sub(1);
+                measurements.lost_links += 1;
+            }
+            Happening::Failed(error) => measurements.attempts_failed.add(&error),
         }
     }
-    if joined.is_empty() {
-        bail!("no worker could join; {}", measurements.failures.first().unwrap_or("nobody tells why"));
+
+    /// One worker vanishes and is there again at once, as after a crash.
+    fn churn(&mut self, number: usize) {
+        let (Some(worker), Some(playing)) = (self.workers.get(number), self.playing.get_mut(number)) else { return };
+        *playing = Playing::start(worker);
     }
-    Ok(joined)
+
+    /// Notes what happens until `end`, and lets workers come and go.
+    async fn play_until(&mut self, end: impl Future<Output = ()>, options: &Options, measurements: &mut Measurements) {
+        let mut end = pin!(end);
+        let mut churn = options.churn_period().map(interval);
+        let mut next = 0;
+        loop {
+            tokio::select! {
+                () = &mut end => return,
+                Some(happening) = self.happenings.recv() => self.note(happening, measurements),
+                () = tick(&mut churn) => {
+                    self.churn(next);
+                    // a step that has no common divisor with the usual numbers of workers visits all
+                    next = (next + 7_919) % self.workers.len().max(1);
+                }
+            }
+        }
+    }
+
+    fn stop(&self) {
+        for playing in &self.playing {
+            playing.stop.cancel();
+        }
+    }
+}
+
+/// Never, when there is none.
+async fn tick(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 /// Everybody at work for a while, and the server watched meanwhile.
 async fn work_all(
     options: &Options,
-    workers: Vec<PlayedWorker>,
+    fleet: &mut Fleet,
     operator: Option<Arc<Operator>>,
     measurements: &mut Measurements,
 ) -> Result<()> {
+    sleep(options.settle()).await;
     let process = options.server_pid.map(ServerProcess::new);
     let (stop, stopped) = watch::channel(false);
     let begun = Instant::now();
     let usage_before = process.as_ref().map(ServerProcess::sample).transpose()?;
     let statements_before = statements(options)?;
-    let mut at_work = JoinSet::new();
-    for worker in workers {
-        at_work.spawn(worker.work(stopped.clone()));
-    }
+    let bytes_before = fleet.shared.traffic.bytes();
+    fleet.shared.beats.take();
     let mut watching = JoinSet::new();
     let mut listing = JoinSet::new();
     if let Some(operator) = &operator {
@@ -121,30 +209,40 @@ async fn work_all(
         }
         listing.spawn(Arc::clone(operator).list_every_second(stopped.clone()));
     }
-
-    if options.hold {
-        until_input_closes(options).await;
-    } else {
-        sleep(options.duration()).await;
-    }
+    let end = async {
+        if options.hold {
+            until_input_closes(options).await;
+        } else {
+            sleep(options.duration()).await;
+        }
+    };
+    fleet.play_until(end, options, measurements).await;
 
     measurements.steady = begun.elapsed();
+    measurements.links_at_end = fleet.links;
+    measurements.worker_bytes = fleet.shared.traffic.bytes() - bytes_before;
+    measurements.heartbeats = fleet.shared.beats.take();
+    // a server that was started anew meanwhile is another process
     if let (Some(process), Some(before)) = (&process, usage_before) {
-        measurements.server = Some(process.sample()?.since(before, measurements.steady));
+        measurements.server = process.sample().ok().map(|usage| usage.since(before, measurements.steady));
     }
     let statements_after = statements(options)?;
     measurements.statements =
         statements_after.zip(statements_before).map(|(after, before)| after.saturating_sub(before));
     // nobody listens any more when everything has failed
     let _ = stop.send(true);
-    for work in at_work.join_all().await {
-        measurements.add_work(work);
-    }
+    fleet.stop();
     for watched in watching.join_all().await {
-        measurements.add_watcher(watched?);
+        match watched {
+            Ok(watched) => measurements.add_watcher(watched),
+            Err(error) => measurements.failures.add(&format!("watch: {error:#}")),
+        }
     }
     for latencies in listing.join_all().await {
-        measurements.lists.append(latencies?);
+        match latencies {
+            Ok(latencies) => measurements.lists.append(latencies),
+            Err(error) => measurements.failures.add(&format!("list: {error:#}")),
+        }
     }
     Ok(())
 }

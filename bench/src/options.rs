@@ -31,8 +31,14 @@ pub struct Options {
     /// Seconds to measure after everybody has joined; with `--hold` the longest time to stay
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub duration: u64,
-    /// Seconds that one request may take
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
+    /// Workers that vanish and come back each minute, one after the other
+    #[arg(long, default_value_t = 0)]
+    pub churn: u32,
+    /// Seconds between the last join and the beginning of the measurement
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub settle: u64,
+    /// Seconds that all joins together, and one request, may take
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub timeout: u64,
     /// Names begin with this
     #[arg(long, default_value = "npu")]
@@ -110,6 +116,16 @@ impl Options {
     /// How long one request may take.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
+    }
+
+    /// From one worker that vanishes to the next.
+    pub fn churn_period(&self) -> Option<Duration> {
+        (self.churn > 0).then(|| Duration::from_mins(1) / self.churn)
+    }
+
+    /// How long to wait before measuring.
+    pub fn settle(&self) -> Duration {
+        Duration::from_secs(self.settle)
     }
 
     /// How often a worker reports.

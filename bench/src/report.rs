@@ -4,12 +4,10 @@ use crate::latency::{Latencies, Summary};
 use crate::operator::Watched;
 use crate::options::Options;
 use crate::server_process::Usage;
-use crate::worker::{Arrival, Work};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use tokio::time::Instant;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -20,25 +18,13 @@ pub struct Failures(BTreeMap<String, u64>);
 
 impl Failures {
     /// One more.
-    pub fn add(&mut self, what: &str, error: &anyhow::Error) {
-        *self.0.entry(format!("{what}: {error:#}")).or_default() += 1;
-    }
-
-    /// Many more.
-    pub fn append(&mut self, other: Self) {
-        for (cause, count) in other.0 {
-            *self.0.entry(cause).or_default() += count;
-        }
+    pub fn add(&mut self, cause: &str) {
+        *self.0.entry(cause.to_owned()).or_default() += 1;
     }
 
     /// How many in all.
     pub fn count(&self) -> u64 {
         self.0.values().sum()
-    }
-
-    /// One of them.
-    pub fn first(&self) -> Option<&str> {
-        self.0.keys().next().map(String::as_str)
     }
 }
 
@@ -55,30 +41,32 @@ pub struct Measurements {
     pub lists: Latencies,
     /// What went wrong.
     pub failures: Failures,
-    /// From the first request to join to the last answer.
+    /// Attempts to get a link that failed; workers try again.
+    pub attempts_failed: Failures,
+    /// Links that ended although their workers wanted them.
+    pub lost_links: u64,
+    /// Links that stood at the end.
+    pub links_at_end: usize,
+    /// From each sign of life to its answer.
+    pub heartbeats: Latencies,
+    /// Of all workers together, both ways.
+    pub worker_bytes: u64,
+    /// From the beginning to the last first join.
     joining: Duration,
     joins: Latencies,
-    first_reports: Latencies,
-    heartbeats: Latencies,
-    reports: Latencies,
-    worker_bytes: u64,
+    /// How long workers that had lost their link were without one.
+    without_link: Latencies,
     watchers: Vec<Watched>,
 }
 
 impl Measurements {
-    /// A worker has joined; all began at `begun`.
-    pub fn add_arrival(&mut self, arrival: &Arrival, begun: Instant) {
-        self.joining = self.joining.max(arrival.joined.duration_since(begun));
-        self.joins.push(arrival.join);
-        self.first_reports.push(arrival.first_report);
-    }
-
-    /// A worker has ended.
-    pub fn add_work(&mut self, work: Work) {
-        self.heartbeats.append(work.heartbeats);
-        self.reports.append(work.reports);
-        self.failures.append(work.failures);
-        self.worker_bytes += work.bytes;
+    /// A worker has joined, so long after the beginning.
+    pub fn add_join(&mut self, took: Duration, after: Duration, without_for: Option<Duration>) {
+        if let Some(without_for) = without_for {
+            return self.without_link.push(without_for);
+        }
+        self.joining = self.joining.max(after);
+        self.joins.push(took);
     }
 
     /// A browser has ended.
@@ -95,9 +83,10 @@ pub struct Report {
     steady_s: f64,
     joins_per_s: f64,
     join: Option<Summary>,
-    first_status: Option<Summary>,
     heartbeat: Option<Summary>,
-    status: Option<Summary>,
+    links_lost: u64,
+    without_link: Option<Summary>,
+    links_at_end: usize,
     list_of_100: Option<Summary>,
     server: Option<Usage>,
     database_statements_per_minute: Option<f64>,
@@ -107,6 +96,7 @@ pub struct Report {
     watcher_events: u64,
     watcher_bytes_per_minute: f64,
     watcher_resyncs: u64,
+    attempts_failed: Failures,
     failures: Failures,
 }
 
@@ -122,9 +112,10 @@ impl Report {
             steady_s: measured.steady.as_secs_f64(),
             joins_per_s: joined as f64 / measured.joining.as_secs_f64(),
             join: measured.joins.summary(),
-            first_status: measured.first_reports.summary(),
             heartbeat: measured.heartbeats.summary(),
-            status: measured.reports.summary(),
+            links_lost: measured.lost_links,
+            without_link: measured.without_link.summary(),
+            links_at_end: measured.links_at_end,
             list_of_100: measured.lists.summary(),
             server: measured.server,
             database_statements_per_minute: measured.statements.map(|count| count as f64 / minutes),
@@ -136,6 +127,7 @@ impl Report {
                 / watched.len().max(1) as f64
                 / minutes,
             watcher_resyncs: watched.iter().map(|one| one.resyncs).sum(),
+            attempts_failed: measured.attempts_failed,
             failures: measured.failures,
         }
     }
@@ -147,16 +139,16 @@ impl fmt::Display for Report {
         writeln!(f, "joined           {:.0} a second", self.joins_per_s)?;
         for (name, summary) in [
             ("join", &self.join),
-            ("first status", &self.first_status),
             ("heartbeat", &self.heartbeat),
-            ("status", &self.status),
             ("list of 100", &self.list_of_100),
+            ("without a link", &self.without_link),
         ] {
             match summary {
                 Some(summary) => writeln!(f, "{name:<16} {summary}")?,
                 None => writeln!(f, "{name:<16} not measured")?,
             }
         }
+        writeln!(f, "links            {} at the end, {} lost meanwhile", self.links_at_end, self.links_lost)?;
         writeln!(f, "steady           {:.0} s", self.steady_s)?;
         writeln!(f, "worker traffic   {:.0} bytes a worker and minute", self.bytes_per_worker_and_minute)?;
         if self.watchers > 0 {
@@ -185,7 +177,7 @@ impl fmt::Display for Report {
             None => writeln!(f, "database         not measured")?,
         }
         write!(f, "failures         {}", self.failures.count())?;
-        for (cause, count) in &self.failures.0 {
+        for (cause, count) in self.failures.0.iter().chain(&self.attempts_failed.0) {
             write!(f, "\n  {count} × {cause}")?;
         }
         Ok(())

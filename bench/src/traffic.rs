@@ -1,5 +1,8 @@
 //! A TCP stream that counts what passes.
 
+use api::ServerUrl;
+use async_trait::async_trait;
+use link::{BoxedIo, Transport, TransportError, tune_socket};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,9 +19,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Towards the server.
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+    /// Towards the server and back.
+    pub fn bytes(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed) + self.received_bytes()
     }
 
     /// From the server.
@@ -83,5 +86,29 @@ impl AsyncWrite for Counted {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Connects links to a server on this host, and counts into one place for all.
+pub struct CountedTransport {
+    host: String,
+    port: u16,
+    traffic: Arc<Traffic>,
+}
+
+impl CountedTransport {
+    /// To this server.
+    pub fn new(server: &ServerUrl, traffic: Arc<Traffic>) -> Self {
+        Self { host: server.host().to_owned(), port: server.port(), traffic }
+    }
+}
+
+#[async_trait]
+impl Transport for CountedTransport {
+    async fn open(&self) -> Result<BoxedIo, TransportError> {
+        let failed = |source| TransportError::Resolve { host: self.host.clone(), source };
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(failed)?;
+        tune_socket(&stream);
+        Ok(Box::new(Counted::new(stream, Arc::clone(&self.traffic))))
     }
 }

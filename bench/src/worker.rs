@@ -1,27 +1,34 @@
-//! One played worker.
+//! One played worker: a real link, over which it tells what it sees of a host that is made up.
 
-use crate::client::Client;
+use crate::beats::{self, BeatTimes};
 use crate::host::Host;
-use crate::latency::Latencies;
 use crate::options::Options;
-use crate::report::Failures;
-use anyhow::Result;
+use crate::traffic::{CountedTransport, Traffic};
+use anyhow::{Context, Result};
 use api::{
-    ClockMeasurement, ClockSample, CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceType, GpuDevice,
-    HeartbeatRequest, HeartbeatResponse, KernelInfo, MemoryInfo, MemoryKind, OsInfo, PROTOCOL_VERSION, RegisterRequest,
-    RegisterResponse, ServerUrl, SessionId, StatusReport, UptimeInfo, WorkerStatus,
+    CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceType, GpuDevice, KernelInfo, MemoryInfo, MemoryKind, OsInfo,
+    PROTOCOL_VERSION, RegisterRequest, ServerUrl, SessionId, UptimeInfo, WorkerStatus,
 };
-use http::Method;
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use gpustack::worker::status::{StatusSource, routes};
+use link::{
+    AllowedTargets, DialConfig, DialError, Dialer, JoinToken, KeyPair, LinkEnd, LinkUser, Next, ServerAddress, Tuning,
+    Welcome,
+};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 const GIB: u64 = 1024 * 1024 * 1024;
 const DEVICE_MEMORY_BYTES: u64 = 64 * GIB;
 const HOST_MEMORY_BYTES: u64 = 1024 * GIB;
-/// Until the server has told its own wish.
+/// As the server wishes it.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// The fractional part of the golden ratio: its multiples, taken modulo one, are spread evenly.
 const SPREAD: f64 = 0.618_034;
@@ -32,129 +39,115 @@ pub struct PlayedWorker {
     name: String,
     host: Host,
     devices: u32,
-    session: SessionId,
-    client: Client,
-    heartbeat_interval: Duration,
     status_interval: Duration,
-    clock: Option<ClockMeasurement>,
+    dialing: DialConfig,
+    shared: Arc<Shared>,
 }
 
-/// How long a worker's arrival took.
-pub struct Arrival {
-    /// When it was registered.
-    pub joined: Instant,
-    /// Until it was registered.
-    pub join: Duration,
-    /// Until its first report was taken, after that.
-    pub first_report: Duration,
+/// What all played workers tell of themselves.
+pub struct Shared {
+    /// Bytes of all connections.
+    pub traffic: Arc<Traffic>,
+    /// From each sign of life to its answer.
+    pub beats: BeatTimes,
+    happenings: mpsc::UnboundedSender<Happening>,
 }
 
-/// What a worker did and how it went.
-#[derive(Default)]
-pub struct Work {
-    /// Of each heartbeat.
-    pub heartbeats: Latencies,
-    /// Of each report.
-    pub reports: Latencies,
-    /// What went wrong.
-    pub failures: Failures,
-    /// Towards the server and back.
-    pub bytes: u64,
+/// What became of one worker's link.
+#[derive(Debug)]
+pub enum Happening {
+    /// It stands.
+    Joined {
+        /// From the dialling to the welcome.
+        took: Duration,
+        /// When.
+        at: Instant,
+        /// How long the worker was without one, when it had one before.
+        without_for: Option<Duration>,
+    },
+    /// It is no more, and not because this program wants it.
+    Ended,
+    /// An attempt failed.
+    Failed(String),
+}
+
+impl Shared {
+    /// With where things that happen go.
+    pub fn new(happenings: mpsc::UnboundedSender<Happening>) -> Arc<Self> {
+        Arc::new(Self { traffic: Arc::default(), beats: BeatTimes::default(), happenings })
+    }
+
+    fn tell(&self, happening: Happening) {
+        // nobody listens any more at the very end
+        let _ = self.happenings.send(happening);
+    }
 }
 
 impl PlayedWorker {
-    /// The worker of this number, which connects when it joins.
-    pub fn new(number: u32, host: Host, options: &Options, server: &ServerUrl) -> Self {
-        Self {
+    /// The worker of this number, which connects when it plays.
+    pub fn new(number: u32, host: Host, options: &Options, server: &ServerUrl, shared: &Arc<Shared>) -> Result<Self> {
+        let address = ServerAddress::try_from(&server.to_string().parse()?)?;
+        let dialing = DialConfig {
+            transport: Arc::new(CountedTransport::new(server, Arc::clone(&shared.traffic))),
+            address,
+            keys: KeyPair::generate().context("no key")?,
+            server_key: None,
+            token: Some(JoinToken::new(options.token.as_str())),
+            targets: AllowedTargets::none(),
+            tuning: Tuning::default(),
+        };
+        Ok(Self {
             number,
             name: format!("{}-{number:05}", options.name_prefix),
             host,
             devices: options.devices,
-            session: SessionId(Uuid::new_v4()),
-            client: Client::new(server.clone(), options.timeout()),
-            heartbeat_interval: HEARTBEAT_INTERVAL,
             status_interval: options.status_interval(),
-            clock: None,
-        }
+            dialing,
+            shared: Arc::clone(shared),
+        })
     }
 
-    /// Joins with the token, and sends the first report.
-    pub async fn join(mut self, token: String) -> Result<(Self, Arrival)> {
-        self.client.set_bearer(&token)?;
-        let request = self.register_request();
-        let begun = Instant::now();
-        let answer: RegisterResponse = self.client.call(Method::POST, "/v1/worker-sessions", &request).await?;
-        let joined = Instant::now();
-        let join = joined.duration_since(begun);
-        if let Some(credential) = &answer.credential {
-            self.client.set_bearer(credential)?;
-        }
-        self.heartbeat_interval = Duration::from_secs(answer.heartbeat_interval_s.max(1));
-        let first_report = self.report(0).await?;
-        Ok((self, Arrival { joined, join, first_report }))
-    }
-
-    /// Sends heartbeats and reports until told to stop. Workers begin at different points of their intervals.
-    pub async fn work(mut self, mut stopped: watch::Receiver<bool>) -> Work {
-        let phase = (f64::from(self.number) * SPREAD).fract();
-        let mut heartbeats = every(self.heartbeat_interval, phase);
-        let mut reports = every(self.status_interval, (phase + 0.5).fract());
-        let mut work = Work::default();
-        let bytes_before = self.bytes();
-        let mut round = 0;
-        loop {
-            tokio::select! {
-                _ = stopped.changed() => break,
-                _ = heartbeats.tick() => match self.heartbeat().await {
-                    Ok(took) => work.heartbeats.push(took),
-                    Err(error) => work.failures.add("heartbeat", &error),
-                },
-                _ = reports.tick() => {
-                    round += 1;
-                    match self.report(round).await {
-                        Ok(took) => work.reports.push(took),
-                        Err(error) => work.failures.add("report", &error),
-                    }
-                }
-            }
-        }
-        work.bytes = self.bytes() - bytes_before;
-        work
-    }
-
-    async fn heartbeat(&mut self) -> Result<Duration> {
-        let request = HeartbeatRequest { session_id: self.session, clock: self.clock, leaving: false };
-        let begun = Instant::now();
-        let sent_ms = now_ms();
-        let answer: HeartbeatResponse = self.client.call(Method::POST, "/v1/worker-heartbeats", &request).await?;
-        let sample = ClockSample {
-            sent_ms,
-            received_ms: answer.received_ms,
-            returned_ms: answer.returned_ms,
-            answered_ms: now_ms(),
+    /// Joins, and tells changing readings until `stop`; then goes without a word. Workers begin at different points of
+    /// their intervals. It can be played again, as the same worker.
+    pub async fn play(self: Arc<Self>, stop: CancellationToken) {
+        let (status, latest) = watch::channel(Some(Arc::new(self.status(0))));
+        let (watched, _) = watch::channel(false);
+        let source = StatusSource {
+            latest,
+            watched,
+            heartbeat_interval: HEARTBEAT_INTERVAL,
+            stop: stop.clone(),
+            leaving: CancellationToken::new(),
         };
-        self.clock = sample.measure();
-        Ok(begun.elapsed())
+        let health = format!(r#"{{"status":"ok","worker_uuid":"{}"}}"#, self.host.uuid);
+        let router = Router::new()
+            .route("/healthz", get(move || std::future::ready(health)))
+            .merge(beats::timed(routes(source), Arc::clone(&self.shared)));
+        let user = Player { worker: &self, session: SessionId(Uuid::new_v4()), times: Mutex::default() };
+        let dialer = Dialer::new(self.dialing.clone());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = dialer.run(&user, router, stop.clone()) => {}
+            () = self.change_readings(&status) => {}
+        }
     }
 
-    async fn report(&mut self, round: u32) -> Result<Duration> {
-        let report = StatusReport { session_id: self.session, status: self.status(round) };
-        let begun = Instant::now();
-        self.client.call::<serde::de::IgnoredAny>(Method::PUT, "/v1/worker-status", &report).await?;
-        Ok(begun.elapsed())
+    async fn change_readings(&self, status: &watch::Sender<Option<Arc<WorkerStatus>>>) {
+        let phase = (f64::from(self.number) * SPREAD).fract();
+        let mut due = every(self.status_interval, phase);
+        for round in 1_u32.. {
+            due.tick().await;
+            status.send_replace(Some(Arc::new(self.status(round))));
+        }
     }
 
-    fn bytes(&self) -> u64 {
-        self.client.traffic().sent_bytes() + self.client.traffic().received_bytes()
-    }
-
-    fn register_request(&self) -> RegisterRequest {
+    fn register_request(&self, session_id: SessionId) -> RegisterRequest {
         let labels = [("os", "linux"), ("arch", "aarch64")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         RegisterRequest {
             protocol: PROTOCOL_VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             worker_uuid: self.host.uuid,
-            session_id: self.session,
+            session_id,
             host_key: format!("{:064x}", self.host.uuid.0.as_u128()),
             name: Some(self.name.clone()),
             previous_name: None,
@@ -237,9 +230,54 @@ fn every(period: Duration, phase: f64) -> tokio::time::Interval {
     ticks
 }
 
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+/// Notes what becomes of a worker's links.
+struct Player<'a> {
+    worker: &'a PlayedWorker,
+    session: SessionId,
+    times: Mutex<Times>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Times {
+    dialled: Option<Instant>,
+    lost: Option<Instant>,
+}
+
+impl Player<'_> {
+    fn times(&self, change: impl FnOnce(&mut Times)) -> Times {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut times);
+        *times
+    }
+}
+
+impl LinkUser for Player<'_> {
+    fn join_request(&self) -> Bytes {
+        self.times(|times| times.dialled = Some(Instant::now()));
+        serde_json::to_vec(&self.worker.register_request(self.session)).unwrap_or_default().into()
+    }
+
+    fn joined(&self, _: &Welcome) {
+        let times = self.times(|_| ());
+        self.worker.shared.tell(Happening::Joined {
+            took: times.dialled.map_or(Duration::ZERO, |at| at.elapsed()),
+            at: Instant::now(),
+            without_for: times.lost.map(|at| at.elapsed()),
+        });
+    }
+
+    fn ended(&self, end: &LinkEnd, _: Duration) -> Next {
+        self.times(|times| times.lost = Some(Instant::now()));
+        if *end != LinkEnd::Shutdown {
+            self.worker.shared.tell(Happening::Ended);
+        }
+        Next::Retry
+    }
+
+    fn failed(&self, error: &DialError, _: Duration) -> Next {
+        self.worker.shared.tell(Happening::Failed(error.to_string()));
+        Next::Retry
+    }
 }
 
 #[cfg(test)]

@@ -23,39 +23,27 @@ test('what a worker calls itself and its devices is shown as text, whatever it i
   expect(await page.title()).not.toBe('1');
 });
 
-/** Joins as a worker that wants to run code in the operator's browser. */
+/** Joins, as GPUStack 0.7 does, as a worker that wants to run code in the operator's browser. */
 async function joinHostile(server: Server): Promise<void> {
-  const session = randomUUID();
-  const joined = await call(server, 'POST', '/v1/worker-sessions', await server.file('token'), {
-    protocol: 1,
-    version: script,
-    worker_uuid: randomUUID(),
-    session_id: session,
-    host_key: 'h',
-    name: markup,
-    previous_name: null,
-    hostname: script,
-    ip: '127.0.0.1',
-    port: await freePort(),
-    labels: { os: markup, arch: script },
-    system_reserved: null,
+  const login = `system/worker/127.0.0.1:${await server.file('token')}`;
+  const answer = await fetch(`${server.url}/v1/workers`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${btoa(login)}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      worker_uuid: randomUUID(),
+      name: markup,
+      hostname: script,
+      ip: '127.0.0.1',
+      port: await freePort(),
+      labels: { os: markup, arch: script },
+      status: {
+        os: { name: markup, version: script },
+        gpu_devices: [{ index: 0, name: markup, vendor: script, type: 'npu' }],
+        problems: [
+          { severity: 'error', reason: 'tool_output_unknown', params: { tool: script, output: markup }, age_s: 1 },
+        ],
+      },
+    }),
   });
-  const { credential } = (await joined.json()) as { credential: string };
-  await call(server, 'PUT', '/v1/worker-status', credential, {
-    session_id: session,
-    status: {
-      os: { name: markup, version: script },
-      gpu_devices: [{ index: 0, name: markup, vendor: script, type: 'npu' }],
-      problems: [
-        { severity: 'error', reason: 'tool_output_unknown', params: { tool: script, output: markup }, age_s: 1 },
-      ],
-    },
-  });
-}
-
-async function call(server: Server, method: string, path: string, secret: string, body: unknown): Promise<Response> {
-  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  const answer = await fetch(server.url + path, { method, headers, body: JSON.stringify(body) });
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
-  return answer;
+  if (!answer.ok) throw new Error(`joining was answered ${answer.status}: ${await answer.text()}`);
 }

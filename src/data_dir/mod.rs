@@ -22,9 +22,12 @@ const SMALL_FILE_MAX_BYTES: u64 = 1024 * 1024;
 /// The file with the password that the admin was created with, until it is changed.
 pub const INITIAL_ADMIN_PASSWORD: &str = "initial_admin_password";
 
-/// The file with the key pair of this process's end of links. A server and the worker in its process share it: that
-/// worker has no link.
+/// The file with the server's key pair for links.
 pub const LINK_KEY: &str = "link_key";
+
+/// The file with the worker's key pair, by which the server knows it. The worker in a server's process shares the folder
+/// with it.
+pub const WORKER_LINK_KEY: &str = "worker_link_key";
 
 /// The file in which a worker keeps the key of the server that it joined.
 pub const LINK_SERVER_KEY: &str = "link_server_key";

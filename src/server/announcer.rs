@@ -396,7 +396,6 @@ mod tests {
                 id: WorkerId(id),
                 uuid: WorkerUuid(uuid::Uuid::from_u128(id.unsigned_abs().into())),
                 name: format!("w{id}"),
-                credential: None,
                 ..facts().row
             };
             registry.insert(Facts::new(row, registry.clock().now()));

@@ -149,7 +149,7 @@ mod tests {
         for (id, report) in (1..).zip(reports) {
             let uuid = WorkerUuid(uuid::Uuid::from_u128(id));
             let id = WorkerId(i64::try_from(id).unwrap());
-            let row = WorkerRow { id, uuid, name: format!("w{}", id.0), credential: None, ..facts().row };
+            let row = WorkerRow { id, uuid, name: format!("w{}", id.0), ..facts().row };
             let mut facts = Facts::new(row, registry.clock().now());
             facts.hear(registry.clock().now(), TIMEOUT);
             facts.report(report, registry.clock().now());

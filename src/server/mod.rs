@@ -18,6 +18,7 @@ pub mod rest;
 pub mod sse;
 pub mod store;
 pub mod supervisor;
+pub mod watching;
 
 use crate::config::ServerConfig;
 use announcer::Announcer;
@@ -42,6 +43,7 @@ use supervisor::Supervisor;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use watching::Watching;
 
 /// What handlers work with; each takes of it what it names.
 #[derive(Clone, FromRef)]
@@ -64,6 +66,8 @@ pub struct ServerState {
     pub supervisor: Supervisor,
     /// Answers that do not end.
     pub streams: Streams,
+    /// At which workers somebody looks.
+    pub watching: Watching,
     /// The links of workers.
     pub links: Links,
     /// Takes new ones.
@@ -120,7 +124,8 @@ impl Server {
         let registry = Registry::new(ServerClock::start(policy.offline_timeout), policy, stored);
         let links = Links::default();
         let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone(), links.clone());
-        let link_acceptor = links.acceptor(config, &auth, &registry, &membership)?;
+        let watching = Watching::new();
+        let link_acceptor = links.acceptor(config, &auth, &registry, &membership, &watching)?;
         let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
         let jobs_end = CancellationToken::new();
         let state = ServerState {
@@ -132,7 +137,8 @@ impl Server {
             journal,
             store,
             supervisor: Supervisor::new(jobs_end.clone()),
-            streams: Streams::new(shutdown),
+            streams: Streams::new(shutdown, watching.clone()),
+            watching,
             links,
             link_acceptor,
         };

@@ -1,7 +1,6 @@
-//! Who this worker is: a random id, the name that the server gave it and its own credential, each in a file of the
-//! data directory, so that they outlive the process and move with the directory.
+//! Who this worker is: a random id and the name that the server gave it, each in a file of the data directory, so that
+//! they outlive the process and move with the directory. Its key is there too, see [`super::session`].
 
-use crate::config::Secret;
 use crate::data_dir::{DataDir, DataDirError, InstanceLock, LockName};
 use crate::random;
 use api::WorkerUuid;
@@ -17,7 +16,6 @@ use uuid::Uuid;
 /// GPUStack 0.7 keeps its worker's id in the same file; such an id is kept.
 const UUID_FILE: &str = "worker_uuid";
 const NAME_FILE: &str = "worker_name";
-const CREDENTIAL_FILE: &str = "worker_credential";
 /// Linux makes it anew on every boot (`random(4)`).
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -44,12 +42,6 @@ pub enum IdentityError {
         /// The file.
         path: PathBuf,
     },
-    /// The credential file holds something else.
-    #[error("{path} holds no worker credential; remove it to join again with the join token")]
-    BadCredential {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 /// Who this worker is.
@@ -67,7 +59,6 @@ pub struct Identity {
 #[derive(Debug)]
 struct Given {
     name: Option<String>,
-    credential: Option<Secret>,
 }
 
 impl Identity {
@@ -75,7 +66,7 @@ impl Identity {
     pub fn load(path: &Path) -> Result<Self, IdentityError> {
         let data_dir = DataDir::open(path)?;
         let lock = data_dir.lock(LockName::Worker)?;
-        let given = Given { name: read_name(&data_dir)?, credential: read_credential(&data_dir)? };
+        let given = Given { name: read_name(&data_dir)? };
         let uuid = read_or_make_uuid(&data_dir)?;
         let boot_id = fs::read_to_string(BOOT_ID_FILE).map_err(IdentityError::BootId)?;
         let metadata = fs::metadata(path).map_err(|source| DataDirError::Folder { path: path.to_owned(), source })?;
@@ -98,11 +89,6 @@ impl Identity {
         self.given().name.clone()
     }
 
-    /// Its own credential, once it has joined.
-    pub fn credential(&self) -> Option<Secret> {
-        self.given().credential.clone()
-    }
-
     /// Keeps the name that the server gave. On an error this run still knows it.
     pub fn keep_name(&self, name: &str) -> Result<(), DataDirError> {
         let before = self.given().name.replace(name.to_owned());
@@ -112,24 +98,10 @@ impl Identity {
         self.data_dir.write(NAME_FILE, &format!("{name}\n"))
     }
 
-    /// Keeps the credential that the server gave. On an error this run still holds it.
-    pub fn keep_credential(&self, credential: Secret) -> Result<(), DataDirError> {
-        let written = self.data_dir.write(CREDENTIAL_FILE, &format!("{}\n", credential.expose()));
-        self.given().credential = Some(credential);
-        written
-    }
-
     fn given(&self) -> MutexGuard<'_, Given> {
         // each change is one assignment, so a panic elsewhere leaves nothing half done here
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A credential as the server gives it and its file holds it; None when the text is none.
-pub(super) fn parse_credential(text: &str) -> Option<Secret> {
-    let bare = text.trim();
-    let printable = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_graphic());
-    printable.then(|| Secret::new(bare))
 }
 
 fn read_or_make_uuid(data_dir: &DataDir) -> Result<WorkerUuid, IdentityError> {
@@ -155,14 +127,6 @@ fn read_name(data_dir: &DataDir) -> Result<Option<String>, IdentityError> {
     Ok(Some(name.to_owned()))
 }
 
-fn read_credential(data_dir: &DataDir) -> Result<Option<Secret>, IdentityError> {
-    let Some(text) = data_dir.read(CREDENTIAL_FILE)? else {
-        return Ok(None);
-    };
-    let bad = || IdentityError::BadCredential { path: data_dir.file(CREDENTIAL_FILE) };
-    Ok(Some(parse_credential(&text).ok_or_else(bad)?))
-}
-
 fn host_key(boot_id: &str, device: u64, inode: u64) -> String {
     random::hex(&Sha256::digest(format!("{boot_id}\n{device}:{inode}")))
 }
@@ -177,22 +141,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = Identity::load(dir.path()).unwrap();
         first.keep_name("npu-1").unwrap();
-        first.keep_credential(Secret::new("c0ffee")).unwrap();
         let (uuid, host_key) = (first.uuid(), first.host_key().to_owned());
         drop(first);
         let second = Identity::load(dir.path()).unwrap();
         assert_eq!(second.uuid(), uuid);
         assert_eq!(second.host_key(), host_key);
         assert_eq!(second.name().as_deref(), Some("npu-1"));
-        assert_eq!(second.credential(), Some(Secret::new("c0ffee")));
     }
 
     #[test]
     fn its_files_are_for_their_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity::load(dir.path()).unwrap();
-        identity.keep_credential(Secret::new("c0ffee")).unwrap();
-        for name in [UUID_FILE, CREDENTIAL_FILE] {
+        identity.keep_name("npu-1").unwrap();
+        for name in [UUID_FILE, NAME_FILE] {
             let mode = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }
@@ -208,14 +170,12 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_named_and_nothing_is_made_in_its_place() {
-        let table: [(&str, &[u8]); 7] = [
+        let table: [(&str, &[u8]); 5] = [
             (UUID_FILE, b""),
             (UUID_FILE, b"5f2b6f0e"),
             (UUID_FILE, b"00000000-0000-0000-0000-000000000000"),
             (NAME_FILE, b"\n"),
             (NAME_FILE, b"npu\xff"),
-            (CREDENTIAL_FILE, b""),
-            (CREDENTIAL_FILE, b"\xff\xfe"),
         ];
         for (name, content) in table {
             let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The worker: finds this host's accelerators, joins a server, reports to it and answers its health checks.
 //!
-//! Its tasks share nothing that one could hold up another with: the detection publishes into a channel, the session
-//! sends from it, the heartbeat waits for neither.
+//! Its tasks share nothing that one could hold up another with: the detection publishes into a channel, and what the
+//! session tells comes from there; signs of life wait for no detection.
 
 mod address;
 mod backoff;
@@ -9,29 +9,27 @@ mod cause_log;
 mod clock;
 mod detection;
 mod health;
-mod heartbeat;
 mod host;
 mod identity;
-mod link;
-mod report;
+mod join_error;
 mod session;
 mod session_state;
-mod transport;
+pub mod status;
+mod trust;
 
 pub use address::AddressError;
 pub use detection::DetectionConfig;
 pub use health::{BindError, bind};
 pub use host::hostname;
 pub use identity::IdentityError;
-pub use link::LinkSetupError;
-pub use transport::{HeartbeatAnswer, JoinError, Proof, RestTransport, Transport, TransportError};
+pub use join_error::{JoinError, Pace};
+pub use session::LinkSetupError;
+pub use trust::TrustError;
 
 use crate::config::{ServerTrust, WorkerConfig};
 use address::{AddressBook, AddressSetting};
-use api::SessionId;
 use identity::Identity;
-use link::LinkKeeper;
-use session::{Profile, SessionKeeper};
+use session::{SessionKeeper, SessionParts};
 use session_state::SessionState;
 use std::future::Future;
 use std::io;
@@ -42,7 +40,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 /// A task that died is started again after this.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -58,9 +55,6 @@ pub enum WorkerError {
     /// Its address setting cannot be used.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The way to the server cannot be set up.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
     /// Its link cannot be set up.
     #[error(transparent)]
     Link(#[from] LinkSetupError),
@@ -85,33 +79,27 @@ pub async fn run_with_detection(
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
     let identity = Arc::new(Identity::load(&config.data_dir)?);
-    if config.token.is_none() && identity.credential().is_none() {
+    let addresses = Arc::new(AddressBook::new(address_setting(&config), config.server_url.clone())?);
+    let (state, state_seen) = watch::channel(SessionState::Joining { cause: None });
+    let (latest, latest_status) = watch::channel(None);
+    let (watched, is_watched) = watch::channel(false);
+    let port = listener.local_addr()?.port();
+    let router = health::router(Arc::clone(&identity), state_seen);
+    let parts = SessionParts { latest_status, watched, state, router: router.clone() };
+    let keeper = SessionKeeper::new(&config, Arc::clone(&identity), addresses, port, parts)?;
+    if !keeper.can_join() {
         return Err(WorkerError::NoToken);
     }
-    let addresses = Arc::new(AddressBook::new(address_setting(&config), config.server_url.clone())?);
-    let transport = Arc::new(RestTransport::new(config.server_url.clone(), &config.trust)?);
-    let (state, state_seen) = watch::channel(SessionState::Joining { cause: None });
-    let (latest, latest_seen) = watch::channel(None);
-    let profile = Profile {
-        session_id: SessionId(Uuid::new_v4()),
-        token: config.token.clone(),
-        name: config.identity.name.clone(),
-        port: listener.local_addr()?.port(),
-        system_reserved: config.system_reserved,
-    };
     tracing::info!("worker {} joins {}", identity.uuid(), config.server_url);
 
     let tasks = TaskTracker::new();
-    let (listener, router) = (Arc::new(listener), health::router(Arc::clone(&identity), state_seen));
-    let link = LinkKeeper::new(&config, router.clone())?.map(Arc::new);
+    let (listener, keeper) = (Arc::new(listener), Arc::new(keeper));
     supervise(&tasks, "health endpoint", &shutdown, move |shutdown| {
         health::serve(Arc::clone(&listener), router.clone(), shutdown)
     });
     supervise(&tasks, "detection", &shutdown, move |shutdown| {
-        detection::run(DetectionConfig::clone(&detection), latest.clone(), shutdown)
+        detection::run(DetectionConfig::clone(&detection), latest.clone(), is_watched.clone(), shutdown)
     });
-    let keeper =
-        Arc::new(SessionKeeper { transport, identity, addresses, latest_status: latest_seen, state, link, profile });
     supervise(&tasks, "session", &shutdown, move |shutdown| {
         let keeper = Arc::clone(&keeper);
         async move { keeper.run(shutdown).await }

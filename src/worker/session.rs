@@ -1,24 +1,33 @@
-//! Keeps the worker joined: begins a session, keeps it alive, and begins another when it ends, for ever.
+//! Keeps the worker joined: dials a link, by which a session begins, serves it, and dials another when it ends, for ever.
 
 use super::address::{AddressBook, Choice};
 use super::backoff::{Backoff, random_pause};
 use super::cause_log::CauseLog;
-use super::identity::{Identity, parse_credential};
-use super::link::{LinkKeeper, RunningLink};
-use super::report::{self, LatestStatus};
+use super::host;
+use super::identity::Identity;
+use super::join_error::{JoinError, Pace};
 use super::session_state::SessionState;
-use super::transport::{JoinError, Pace, Proof, Transport};
-use super::{heartbeat, host};
-use crate::config::{JoinToken, Secret};
-use crate::data_dir::DataDirError;
-use api::{PROTOCOL_VERSION, RegisterRequest, RegisterResponse, SessionId, SystemReserved};
+use super::status::{self, LatestStatus, StatusSource};
+use super::trust::{self, TrustError};
+use crate::config::{JoinToken, WorkerConfig};
+use crate::data_dir::{DataDirError, LINK_SERVER_KEY, WORKER_LINK_KEY};
+use api::{PROTOCOL_VERSION, RegisterRequest, RegisterResponse, ServerUrl, SessionId, SystemReserved};
+use axum::Router;
+use http::Uri;
+use link::{
+    AddressError, AllowedTargets, Carrier, DialConfig, Dialer, DirectTransport, KeyError, KeyPair, Link, PublicKey,
+    ServerAddress, Tuning, Welcome,
+};
 use std::mem::{Discriminant, discriminant};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use thiserror::Error;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -28,154 +37,222 @@ const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::fr
 const HEALTHY_AFTER: Duration = Duration::from_mins(1);
 /// What a server asks for is kept within reason.
 const HEARTBEAT_INTERVALS_S: std::ops::RangeInclusive<u64> = 1..=300;
+/// For each of the server's addresses.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// When the worker stops, requests over the link may end for so long.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
-/// A session with the server.
-#[derive(Debug)]
-pub struct Session {
-    /// This run of the worker.
-    pub id: SessionId,
-    /// The name that the server gave.
-    pub name: String,
-    /// The worker's own.
-    pub credential: Secret,
-    /// Between two heartbeats.
-    pub heartbeat_interval: Duration,
+/// Why a worker cannot have a link. Trouble with the network or the server is never among it.
+#[derive(Debug, Error)]
+pub enum LinkSetupError {
+    /// A key file.
+    #[error("a key of this worker's link cannot be used: {0}")]
+    Key(#[from] KeyError),
+    /// The server's URL.
+    #[error("the server URL {url} cannot be used for a link: {problem}")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Whom to trust outside of the link.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
 }
 
 /// Keeps the worker joined.
 pub struct SessionKeeper {
-    /// The way to the server.
-    pub transport: Arc<dyn Transport>,
+    line: Line,
     /// Who the worker is.
-    pub identity: Arc<Identity>,
+    identity: Arc<Identity>,
     /// The address to tell.
-    pub addresses: Arc<AddressBook>,
+    addresses: Arc<AddressBook>,
+    /// What the worker tells, and to whom.
+    parts: SessionParts,
+    profile: Profile,
+    causes: Mutex<CauseLog<Discriminant<JoinError>>>,
+}
+
+/// What a worker shows of itself over a link.
+pub struct SessionParts {
     /// What to report.
     pub latest_status: LatestStatus,
+    /// Whether somebody looks at this worker.
+    pub watched: watch::Sender<bool>,
     /// Who wants to know whether there is a session.
     pub state: watch::Sender<SessionState>,
-    /// Keeps a link beside each session; None for the worker of the server in this process.
-    pub link: Option<Arc<LinkKeeper>>,
-    /// How the worker presents itself.
-    pub profile: Profile,
+    /// What the server can ask besides.
+    pub router: Router,
 }
 
 /// How a worker presents itself.
 #[derive(Clone, Debug)]
-pub struct Profile {
+struct Profile {
     /// This run of it.
-    pub session_id: SessionId,
-    /// The join token; a worker that has joined before can do without.
-    pub token: Option<JoinToken>,
+    session_id: SessionId,
     /// `--worker-name`.
-    pub name: Option<String>,
+    name: Option<String>,
     /// `--worker-port`.
-    pub port: u16,
+    port: u16,
     /// Kept free for the system.
-    pub system_reserved: SystemReserved,
+    system_reserved: SystemReserved,
 }
 
-/// Why a session is over.
-#[derive(Debug)]
+/// What links are dialled with.
+struct Line {
+    server: ServerUrl,
+    address: ServerAddress,
+    transport: Arc<DirectTransport>,
+    keys: KeyPair,
+    token: Option<JoinToken>,
+    tuning: Tuning,
+    server_key: Mutex<Option<PublicKey>>,
+    server_key_file: PathBuf,
+}
+
+/// Why a session that stood is over.
 enum SessionEnd {
-    Failed(JoinError),
-    AddressChanged(Choice),
-    TaskDied(String),
     Stopped,
+    AddressChanged(Choice),
+    Failed(JoinError),
 }
 
 impl SessionKeeper {
+    /// Reads the keys, and makes this worker's where there is none. `port` is where the worker answers health checks.
+    pub fn new(
+        config: &WorkerConfig,
+        identity: Arc<Identity>,
+        addresses: Arc<AddressBook>,
+        port: u16,
+        parts: SessionParts,
+    ) -> Result<Self, LinkSetupError> {
+        let profile = Profile {
+            session_id: SessionId(Uuid::new_v4()),
+            name: config.identity.name.clone(),
+            port,
+            system_reserved: config.system_reserved,
+        };
+        Ok(Self { line: Line::new(config)?, identity, addresses, parts, profile, causes: Mutex::default() })
+    }
+
+    /// Whether there is anything to join with.
+    pub fn can_join(&self) -> bool {
+        self.line.token.is_some() || lock(&self.line.server_key).is_some()
+    }
+
     /// Runs until `shutdown`; then tells the server that the worker leaves.
     pub async fn run(&self, shutdown: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut causes = CauseLog::default();
-        loop {
-            let session = tokio::select! {
-                () = shutdown.cancelled() => return,
-                session = self.join(&mut backoff, &mut causes) => Arc::new(session),
-            };
+        let mut dialer = self.line.dialer(*lock(&self.line.server_key));
+        while !shutdown.is_cancelled() {
             let begun = Instant::now();
-            match self.keep(&session, &shutdown).await {
-                SessionEnd::Stopped => return heartbeat::leave(&*self.transport, &session).await,
-                SessionEnd::AddressChanged(choice) => {
+            let error = match self.session(&mut dialer, &shutdown).await {
+                Ok(SessionEnd::Stopped) => return,
+                Ok(SessionEnd::AddressChanged(choice)) => {
                     tracing::info!("the worker's address is now {}; telling the server", choice.address);
+                    continue;
                 }
-                SessionEnd::TaskDied(what) => tracing::error!("{what}; beginning a new session"),
-                SessionEnd::Failed(error) => {
-                    causes.log("lost the session", discriminant(&error), &error);
-                    self.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
+                Ok(SessionEnd::Failed(error)) => {
+                    self.note("lost the link to the server", &error);
+                    error
                 }
-            }
+                Err(error) => {
+                    self.note("cannot join the server", &error);
+                    error
+                }
+            };
             if begun.elapsed() >= HEALTHY_AFTER {
                 backoff.reset();
-            } else {
-                pause(backoff.next_pause(), &shutdown).await;
+            }
+            if matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.token.is_some() {
+                tracing::warn!("the server has another key than before; it has to prove that it knows the join token");
+                dialer = self.line.dialer(None);
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = sleep(self.pause(&error, &mut backoff)) => {}
             }
         }
     }
 
-    /// Tries until it succeeds.
-    async fn join(&self, backoff: &mut Backoff, causes: &mut CauseLog<Discriminant<JoinError>>) -> Session {
-        loop {
-            let error = match self.join_once().await {
-                Ok(session) => {
-                    causes.good_news(&format!("the worker has joined the server as {}", session.name));
-                    return session;
-                }
-                Err(error) => error,
-            };
-            causes.log("cannot join the server", discriminant(&error), &error);
-            let pause = match error.pace() {
-                Pace::Quick => backoff.next_pause(),
-                Pace::Slow => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
-            };
-            self.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
-            // on top of the server's wish, else all workers would come back at one moment
-            sleep(error.retry_after().unwrap_or_default() + pause).await;
+    /// On top of the server's wish, unless that is spread already, else all workers would come back at one moment.
+    fn pause(&self, error: &JoinError, backoff: &mut Backoff) -> Duration {
+        if let JoinError::ServerStopping { retry_after } = error {
+            return *retry_after;
         }
-    }
-
-    async fn join_once(&self) -> Result<Session, JoinError> {
-        let request = self.register_request().await;
-        let credential = self.identity.credential();
-        let response = self.begin_session(&request, credential.as_ref()).await?;
-        self.accept(response, credential)
-    }
-
-    /// With the worker's own credential if it has one. If the server refuses that, because the worker was deleted
-    /// there, then once with the join token.
-    async fn begin_session(
-        &self,
-        request: &RegisterRequest,
-        credential: Option<&Secret>,
-    ) -> Result<RegisterResponse, JoinError> {
-        let with_token = async || match &self.profile.token {
-            Some(token) => Some(self.transport.begin_session(request, &Proof::JoinToken(token.clone())).await),
-            None => None,
+        let proves_token_next = matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.token.is_some();
+        let pause = match error.pace() {
+            Pace::Slow if !proves_token_next => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
+            Pace::Slow | Pace::Quick => backoff.next_pause(),
         };
-        let Some(credential) = credential else {
-            return with_token().await.unwrap_or(Err(JoinError::NoToken));
-        };
-        match self.transport.begin_session(request, &Proof::Credential(credential.clone())).await {
-            Err(refused @ JoinError::CredentialRefused { .. }) => with_token().await.unwrap_or(Err(refused)),
-            answered => answered,
-        }
+        error.retry_after().unwrap_or_default() + pause
     }
 
-    fn accept(&self, response: RegisterResponse, held: Option<Secret>) -> Result<Session, JoinError> {
-        let fresh = response.credential.as_deref().and_then(parse_credential);
-        if let Some(fresh) = &fresh {
-            log_unkept(self.identity.keep_credential(fresh.clone()));
+    fn note(&self, what: &str, error: &JoinError) {
+        if let JoinError::ServerStopping { .. } = error {
+            tracing::info!("{error}");
+        } else {
+            lock(&self.causes).log(what, discriminant(error), error);
         }
+        self.parts.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
+    }
+
+    /// One session, from the dialling to its end.
+    async fn session(&self, dialer: &mut Dialer, shutdown: &CancellationToken) -> Result<SessionEnd, JoinError> {
+        let request = serde_json::to_vec(&self.register_request().await).unwrap_or_default();
+        // boxed, so that a link that stands does not carry the memory of its beginning
+        let dialled = tokio::select! {
+            () = shutdown.cancelled() => return Ok(SessionEnd::Stopped),
+            dialled = Box::pin(dialer.dial(request.into())) => dialled,
+        };
+        let link = dialled.map_err(|error| {
+            JoinError::of_dial(&error, &self.line.server, CONNECT_TIMEOUT, &self.line.server_key_file)
+        })?;
+        let response = self.accept(link.welcome())?;
+        Ok(self.serve(link, &response, shutdown).await)
+    }
+
+    /// Keeps what the server gave. On an error nothing is kept.
+    fn accept(&self, welcome: &Welcome) -> Result<RegisterResponse, JoinError> {
+        let response: RegisterResponse = serde_json::from_slice(&welcome.answer)
+            .map_err(|error| JoinError::AnswerNotUnderstood { detail: error.to_string() })?;
+        self.line.keep_server_key(welcome.server_key);
         log_unkept(self.identity.keep_name(&response.name));
+        let carrier = match welcome.carrier {
+            Carrier::Stream => "",
+            Carrier::WebSocket => ", over a link inside a WebSocket",
+        };
+        lock(&self.causes).good_news(&format!("the worker has joined the server as {}{carrier}", response.name));
+        Ok(response)
+    }
+
+    async fn serve(&self, link: Link, response: &RegisterResponse, shutdown: &CancellationToken) -> SessionEnd {
+        self.parts.state.send_replace(SessionState::Up);
+        let stop = CancellationToken::new();
         let interval_s =
             response.heartbeat_interval_s.clamp(*HEARTBEAT_INTERVALS_S.start(), *HEARTBEAT_INTERVALS_S.end());
-        Ok(Session {
-            id: self.profile.session_id,
-            name: response.name,
-            credential: fresh.or(held).ok_or(JoinError::NoCredentialGiven)?,
+        let source = StatusSource {
+            latest: self.parts.latest_status.clone(),
+            watched: self.parts.watched.clone(),
             heartbeat_interval: Duration::from_secs(interval_s),
-        })
+            stop: stop.clone(),
+            leaving: shutdown.clone(),
+        };
+        let router = self.parts.router.clone().merge(status::routes(source));
+        let mut serving = pin!(link.serve(router, stop.clone()));
+        let ended = tokio::select! {
+            end = &mut serving => {
+                let failed = JoinError::of_end(&end, &self.line.server);
+                return failed.map_or(SessionEnd::Stopped, SessionEnd::Failed);
+            }
+            () = shutdown.cancelled() => SessionEnd::Stopped,
+            choice = self.addresses.changed() => SessionEnd::AddressChanged(choice),
+        };
+        stop.cancel();
+        // bounded by the link's own deadline
+        serving.await;
+        ended
     }
 
     async fn register_request(&self) -> RegisterRequest {
@@ -197,47 +274,49 @@ impl SessionKeeper {
             system_reserved: Some(self.profile.system_reserved),
         }
     }
-
-    /// Keeps the session alive until it is over. Each part runs in its own task, so that none can hold up another.
-    async fn keep(&self, session: &Arc<Session>, shutdown: &CancellationToken) -> SessionEnd {
-        self.state.send_replace(SessionState::Up);
-        let status_wanted = Arc::new(Notify::new());
-        // dropping the set ends the tasks
-        let mut tasks = JoinSet::new();
-        {
-            let beats = heartbeat::run(Arc::clone(&self.transport), Arc::clone(session), Arc::clone(&status_wanted));
-            tasks.spawn(async move { SessionEnd::Failed(beats.await) });
-        }
-        {
-            let latest = self.latest_status.clone();
-            let reports = report::run(Arc::clone(&self.transport), Arc::clone(session), latest, status_wanted);
-            tasks.spawn(async move { SessionEnd::Failed(reports.await) });
-        }
-        let addresses = Arc::clone(&self.addresses);
-        tasks.spawn(async move { SessionEnd::AddressChanged(addresses.changed().await) });
-        let mut link = self.link.as_ref().map(|keeper| keeper.start(Arc::clone(session)));
-        tokio::select! {
-            () = shutdown.cancelled() => {
-                if let Some(link) = link {
-                    link.stop().await;
-                }
-                SessionEnd::Stopped
-            }
-            died = link_died(&mut link) => SessionEnd::TaskDied(died),
-            ended = tasks.join_next() => match ended {
-                Some(Ok(end)) => end,
-                Some(Err(died)) => SessionEnd::TaskDied(format!("a task of the session died: {died}")),
-                None => SessionEnd::TaskDied("all tasks of the session have gone".to_owned()),
-            },
-        }
-    }
 }
 
-/// Never, when there is none.
-async fn link_died(link: &mut Option<RunningLink>) -> String {
-    match link {
-        Some(link) => link.died().await,
-        None => std::future::pending().await,
+impl Line {
+    fn new(config: &WorkerConfig) -> Result<Self, LinkSetupError> {
+        let url = config.server_url.to_string();
+        let unusable = |problem: String| LinkSetupError::Url { url: url.clone(), problem };
+        let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| unusable(error.to_string()))?;
+        let address = ServerAddress::try_from(&uri).map_err(|error: AddressError| unusable(error.to_string()))?;
+        let outer_tls = trust::outer_tls(&config.server_url, &config.trust)?;
+        let server_key_file = config.data_dir.join(LINK_SERVER_KEY);
+        Ok(Self {
+            server: config.server_url.clone(),
+            transport: Arc::new(DirectTransport::new(address.clone(), outer_tls, CONNECT_TIMEOUT)),
+            address,
+            keys: KeyPair::load_or_make(&config.data_dir.join(WORKER_LINK_KEY))?,
+            token: config.token.clone(),
+            tuning: Tuning { key_rotation: config.key_rotation, drain_deadline: DRAIN_DEADLINE, ..Tuning::default() },
+            server_key: Mutex::new(PublicKey::load(&server_key_file)?),
+            server_key_file,
+        })
+    }
+
+    /// One that takes nobody else for the server than the holder of `server_key`, when that is known.
+    fn dialer(&self, server_key: Option<PublicKey>) -> Dialer {
+        Dialer::new(DialConfig {
+            transport: Arc::clone(&self.transport) as Arc<dyn link::Transport>,
+            address: self.address.clone(),
+            keys: self.keys.clone(),
+            server_key,
+            token: self.token.as_ref().map(|token| link::JoinToken::new(token.expose())),
+            targets: AllowedTargets::none(),
+            tuning: self.tuning.clone(),
+        })
+    }
+
+    fn keep_server_key(&self, key: PublicKey) {
+        let before = lock(&self.server_key).replace(key);
+        if before == Some(key) {
+            return;
+        }
+        if let Err(error) = key.save(&self.server_key_file) {
+            tracing::error!(%error, "the server's key cannot be kept; after a restart this worker needs the join token");
+        }
     }
 }
 
@@ -248,12 +327,7 @@ fn log_unkept(kept: Result<(), DataDirError>) {
     }
 }
 
-async fn pause(length: Duration, shutdown: &CancellationToken) {
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = sleep(length) => {}
-    }
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // each change is one assignment, so a panic elsewhere leaves nothing half done here
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests;

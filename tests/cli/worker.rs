@@ -27,7 +27,8 @@ fn a_worker_without_a_token_ends_at_once_and_says_so() {
 #[test]
 fn a_worker_that_has_joined_before_starts_without_a_token() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("worker_credential"), format!("{}\n", "ab".repeat(32))).unwrap();
+    let server_key = link::KeyPair::generate().unwrap().public();
+    server_key.save(&dir.path().join("link_server_key")).unwrap();
     let args = ["start", "--server-url", "http://127.0.0.1:9", "--worker-port", "0", "--data-dir"];
     let mut worker = Running::start(gpustack(&args).arg(dir.path()));
     worker.wait_for_stderr("joins http://127.0.0.1:9");
@@ -35,7 +36,7 @@ fn a_worker_that_has_joined_before_starts_without_a_token() {
 }
 
 #[test]
-fn a_worker_whose_token_is_no_longer_right_says_why_it_has_no_link_and_goes_on() {
+fn a_worker_whose_token_is_not_the_servers_says_so_and_goes_on() {
     let (server_dir, worker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Running::server(server_dir.path(), &["--disable-worker", "--token", "the-right-token"]);
     let start = |token: &str| {
@@ -43,12 +44,12 @@ fn a_worker_whose_token_is_no_longer_right_says_why_it_has_no_link_and_goes_on()
         Running::start(gpustack(&args).arg(worker_dir.path()))
     };
     let mut worker = start("the-right-token");
-    worker.wait_for_stderr("the link to the server stands");
+    worker.wait_for_stderr("the worker has joined the server");
     assert_eq!(worker.stop().code(), Some(0));
     std::fs::remove_file(worker_dir.path().join("link_server_key")).unwrap();
     let mut worker = start("another-token");
-    let line = worker.wait_for_stderr("no link to the server");
-    assert!(line.contains("the join token is not the server's"), "{line}");
+    let line = worker.wait_for_stderr("cannot join the server");
+    assert!(line.contains("refuses the join token"), "{line}");
     assert!(!line.contains("another-token"), "{line}");
     assert_eq!(worker.stop().code(), Some(0));
 }

@@ -8,10 +8,12 @@
     reason = "a helper of a test that cannot go on fails the test"
 )]
 
+pub mod worker;
+
 use gpustack::config::{JoinToken, Secret, ServerConfig, TlsFiles};
 use gpustack::server;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +22,6 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 pub const TOKEN: &str = "8fb74878a2e813ed19c54bfe8810ad3e";
 pub const PASSWORD: &str = "correct horse battery";
@@ -104,21 +105,6 @@ impl TestServer {
     pub async fn admin_json(&self, path: &str) -> Value {
         answered(self.as_admin(Method::GET, path)).await.1
     }
-
-    /// Registers a worker of ours with the join token.
-    pub async fn register(&self, request: &Value) -> (StatusCode, Value) {
-        answered(self.request(Method::POST, "/v1/worker-sessions").bearer_auth(TOKEN).json(request)).await
-    }
-
-    pub async fn beat(&self, credential: &str, session_id: Uuid) -> (StatusCode, Value) {
-        let beat = json!({"session_id": session_id, "clock": {"offset_ms": 5, "error_ms": 2}});
-        answered(self.request(Method::POST, "/v1/worker-heartbeats").bearer_auth(credential).json(&beat)).await
-    }
-
-    pub async fn report(&self, credential: &str, session_id: Uuid, status: Value) -> (StatusCode, Value) {
-        let report = json!({"session_id": session_id, "status": status});
-        answered(self.request(Method::PUT, "/v1/worker-status").bearer_auth(credential).json(&report)).await
-    }
 }
 
 pub fn config(data_dir: &Path, port: u16) -> ServerConfig {
@@ -150,42 +136,6 @@ pub fn take_block(arrived: &mut String) -> Option<String> {
     let rest = arrived.split_off(end + 2);
     let block = std::mem::replace(arrived, rest);
     Some(block.trim_end().to_owned())
-}
-
-/// A worker of ours, as it registers.
-pub struct TestWorker {
-    pub uuid: Uuid,
-    pub session_id: Uuid,
-    pub host_key: String,
-}
-
-impl TestWorker {
-    pub fn new() -> Self {
-        Self { uuid: Uuid::new_v4(), session_id: Uuid::new_v4(), host_key: Uuid::new_v4().to_string() }
-    }
-
-    pub fn request(&self) -> Value {
-        json!({
-            "protocol": 1,
-            "version": "0.1.0",
-            "worker_uuid": self.uuid,
-            "session_id": self.session_id,
-            "host_key": self.host_key,
-            "name": null,
-            "previous_name": null,
-            "hostname": "npu-host",
-            "ip": "127.0.0.1",
-            "port": 9,
-            "labels": {"os": "linux", "arch": "arm64"},
-            "system_reserved": {"ram": 1, "vram": 2},
-        })
-    }
-
-    pub fn named(&self, name: &str) -> Value {
-        let mut request = self.request();
-        request["name"] = json!(name);
-        request
-    }
 }
 
 /// Waits until the condition holds, and gives what it found.

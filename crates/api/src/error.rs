@@ -33,10 +33,8 @@ pub mod error_reason {
     pub const INTERNAL: &str = "InternalServerError";
     /// 503: try again later.
     pub const UNAVAILABLE: &str = "ServiceUnavailable";
-    /// 401: the worker's credential was revoked, by deleting the worker; join again with a token.
-    pub const CREDENTIAL_REVOKED: &str = "CredentialRevoked";
-    /// 409: a newer session of this worker has replaced the caller's.
-    pub const SESSION_REPLACED: &str = "SessionReplaced";
+    /// 401: no worker has this identity and this key, as after it was deleted; join again with a token.
+    pub const WORKER_UNKNOWN: &str = "WorkerUnknown";
     /// 409: another host that is alive uses this identity.
     pub const IDENTITY_DUPLICATED: &str = "IdentityDuplicated";
     /// 409: the name belongs to a worker that is gone; an administrator can let the caller take its place.

@@ -19,7 +19,7 @@ pub struct FleetSnapshot {
 }
 
 /// One event of `GET /v1/events` (server-sent events, named `update`): what changed since the update before.
-/// The stream begins with an event `hello`, whose data is `{"sequence":N}`; an event `resync` says that updates were
+/// The stream begins with an event `hello`, whose data is a [`FleetHello`]; an event `resync` says that updates were
 /// lost and a fresh snapshot is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -40,6 +40,42 @@ pub struct FleetUpdate {
     /// Workers whose heartbeat was received: row, and when, in milliseconds since 1970 by the server's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heartbeats: Vec<(WorkerId, i64)>,
+}
+
+/// The first event of `GET /v1/events`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FleetHello {
+    /// Updates with a higher number follow.
+    pub sequence: u64,
+    /// Names the stream to `POST /v1/events/{stream}/watch`.
+    pub stream: String,
+}
+
+/// `POST /v1/events/{stream}/watch`: at which workers the reader of the stream looks from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WatchRequest {
+    /// All of them; no more than [`WatchRequest::MOST`].
+    pub workers: Vec<WorkerId>,
+    /// Those of which the answer tells everything at once; the same number at most.
+    #[serde(default)]
+    pub show: Vec<WorkerId>,
+}
+
+impl WatchRequest {
+    /// Nobody can look at more.
+    pub const MOST: usize = 500;
+}
+
+/// What is asked for by [`WatchRequest::show`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WatchAnswer {
+    /// The server's clock, in milliseconds since 1970.
+    pub server_time_ms: i64,
+    /// Without those that do not exist.
+    pub workers: Vec<WorkerView>,
 }
 
 /// A worker, as cards, tables and banners show it.

@@ -1,16 +1,13 @@
-use crate::{ClockMeasurement, SessionId, SystemReserved, WorkerId, WorkerStatus, WorkerUuid};
+use crate::{SessionId, SystemReserved, WorkerId, WorkerUuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What worker and server speak; both must agree on it.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
-/// `POST /v1/worker-sessions`: a worker begins a session, joining first if it must.
-///
-/// Authorised by `Authorization: Bearer <worker credential>` when the worker has one, else by
-/// `Authorization: Bearer <join token>`.
+/// What a worker says, inside its encrypted link, to be let in: it begins a session, joining first if it must. The link
+/// has proved by then which key it owns, and whether it knows the join token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RegisterRequest {
     /// [`PROTOCOL_VERSION`].
     pub protocol: u32,
@@ -41,51 +38,25 @@ pub struct RegisterRequest {
 
 /// The session has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RegisterResponse {
     /// The worker's row.
     pub worker_id: WorkerId,
     /// Its final name.
     pub name: String,
-    /// Its own credential, from now on; absent when it holds a valid one.
-    pub credential: Option<String>,
     /// Send a heartbeat this often, in seconds.
     pub heartbeat_interval_s: u64,
     /// The server's version.
     pub server_version: String,
 }
 
-/// `POST /v1/worker-heartbeats`: a sign of life. Authorised by the worker's credential.
+/// Why a server declines a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct HeartbeatRequest {
-    /// This run of it.
-    pub session_id: SessionId,
-    /// What the exchange before measured.
-    pub clock: Option<ClockMeasurement>,
-    /// The worker ends its session now, on purpose.
-    #[serde(default)]
-    pub leaving: bool,
+pub struct RegisterDeclined {
+    /// One of [`error_reason`](crate::error_reason).
+    pub reason: String,
+    /// A sentence for the worker's log.
+    pub message: String,
 }
 
-/// The heartbeat is received.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct HeartbeatResponse {
-    /// The server's clock when it had received the request, in milliseconds since 1970.
-    pub received_ms: i64,
-    /// The server's clock when it answered.
-    pub returned_ms: i64,
-    /// The server has no status of this worker: send one now.
-    pub status_wanted: bool,
-}
-
-/// `PUT /v1/worker-status`: what the worker sees of its host, when it has changed. Authorised by the credential.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct StatusReport {
-    /// This run of it.
-    pub session_id: SessionId,
-    /// All of it.
-    pub status: WorkerStatus,
-}
+/// Where a worker answers, on its link, with what it sees of itself; see the crate `report`.
+pub const STATUS_PATH: &str = "/v1/status";

@@ -22,12 +22,13 @@ pub use clock::{ClockMeasurement, ClockSample};
 pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Severity, WorkerState};
 pub use error::{ErrorBody, error_reason};
 pub use event::{WorkerEvent, WorkerEventKind};
-pub use fleet::{DeviceReadings, DeviceView, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WorkerView};
-pub use id::{SessionId, WorkerId, WorkerUuid};
-pub use join::{
-    HeartbeatRequest, HeartbeatResponse, PROTOCOL_VERSION, RegisterRequest, RegisterResponse, StatusReport,
+pub use fleet::{
+    DeviceReadings, DeviceView, FleetHello, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WatchAnswer,
+    WatchRequest, WorkerView,
 };
-pub use link::{LinkCarrier, LinkDeclined, LinkJoinRequest, LinkLoss, LinkReadings, LinkView};
+pub use id::{SessionId, WorkerId, WorkerUuid};
+pub use join::{PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse, STATUS_PATH};
+pub use link::{LinkCarrier, LinkLoss, LinkReadings, LinkView};
 pub use page::{Page, Pagination, WatchEvent, WatchEventType};
 pub use reason::Reason;
 pub use server_url::{ServerUrl, ServerUrlError};

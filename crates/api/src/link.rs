@@ -1,6 +1,4 @@
-use crate::SessionId;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What carries a link's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,33 +67,4 @@ impl From<LinkReadings> for LinkReadingsWire {
     fn from(readings: LinkReadings) -> Self {
         (readings.round_trip_ms, readings.received_bytes, readings.sent_bytes)
     }
-}
-
-/// What a worker says, inside the encrypted link, to be let in.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkJoinRequest {
-    /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION).
-    pub protocol: u32,
-    /// Its running session, which it began over REST.
-    pub session_id: SessionId,
-    /// Its own credential.
-    pub credential: String,
-}
-
-impl fmt::Debug for LinkJoinRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkJoinRequest")
-            .field("protocol", &self.protocol)
-            .field("session_id", &self.session_id)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a server declines a worker's link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkDeclined {
-    /// One of [`error_reason`](crate::error_reason).
-    pub reason: String,
-    /// A sentence for the worker's log.
-    pub message: String,
 }

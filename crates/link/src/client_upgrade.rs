@@ -10,15 +10,20 @@ use crate::upgrade::{
 use crate::websocket::{self, WebSocketIo};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::header::{CONNECTION, HOST, LOCATION, RETRY_AFTER, UPGRADE};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, LOCATION, RETRY_AFTER, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::Empty;
+use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::time;
 use tokio_tungstenite::tungstenite::protocol::Role;
+
+/// Enough to tell what answers: a page has its title at its beginning.
+const FOREIGN_BODY_BYTES: usize = 16 * 1024;
+const FOREIGN_BODY_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Why no upgrade came about.
 #[derive(Debug, Error)]
@@ -30,13 +35,8 @@ pub enum UpgradeError {
     #[error("the server or a proxy in between ended the connection instead of answering: {0}")]
     NoAnswer(#[source] hyper::Error),
     /// Something else than a link answers at this address.
-    #[error("{}", describe_status(*status, location.as_deref()))]
-    Status {
-        /// What it answered.
-        status: StatusCode,
-        /// Where it points to.
-        location: Option<String>,
-    },
+    #[error("{}", .0.describe())]
+    Foreign(Box<ForeignAnswer>),
     /// The server itself answers, so a proxy took the upgrade away.
     #[error(
         "a proxy between this worker and the server takes the upgrade away; make it pass on the headers Upgrade and \
@@ -52,21 +52,63 @@ pub enum UpgradeError {
     },
 }
 
-fn describe_status(status: StatusCode, location: Option<&str>) -> String {
-    if let Some(location) = location {
-        return format!("the server's address sends elsewhere ({status}): use {location} as the server's address");
+/// What something else answered to a request for a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignAnswer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Where it points to, when it is a redirection.
+    pub location: Option<String>,
+    /// The type of its body, when it says so.
+    pub content_type: Option<String>,
+    /// The beginning of its body, at most 16 KiB.
+    pub body: Bytes,
+}
+
+impl ForeignAnswer {
+    async fn read(response: Response<Incoming>) -> Self {
+        let status = response.status();
+        let text = |name: HeaderName| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let location = text(LOCATION).filter(|_| status.is_redirection());
+        let content_type = text(CONTENT_TYPE);
+        let body = time::timeout(FOREIGN_BODY_DEADLINE, beginning(response.into_body())).await.unwrap_or_default();
+        Self { status, location, content_type, body }
     }
-    let hint = match status {
-        StatusCode::NOT_FOUND => "is this the address of a gpustack server, and is the server new enough?",
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            "something in between wants a sign-in: let /v1/link through without one"
+
+    fn describe(&self) -> String {
+        let status = self.status;
+        if let Some(location) = &self.location {
+            return format!("the server's address sends elsewhere ({status}): use {location} as the server's address");
         }
-        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-            "a proxy answers, and the server behind it does not"
+        let hint = match status {
+            StatusCode::NOT_FOUND => "is this the address of a gpustack server, and is the server new enough?",
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                "something in between wants a sign-in: let /v1/link through without one"
+            }
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                "a proxy answers, and the server behind it does not"
+            }
+            _ => "is this the address of a gpustack server?",
+        };
+        format!("no link at this address, the answer was {status}; {hint}")
+    }
+}
+
+/// What has come of a body when it is long enough, ends, or breaks.
+async fn beginning(mut body: Incoming) -> Bytes {
+    let mut begun = BytesMut::new();
+    while let Some(Ok(piece)) = body.frame().await {
+        let Ok(piece) = piece.into_data() else { break };
+        let room = FOREIGN_BODY_BYTES - begun.len();
+        begun.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+        if begun.len() == FOREIGN_BODY_BYTES {
+            break;
         }
-        _ => "is this the address of a gpustack server?",
-    };
-    format!("no link at this address, the answer was {status}; {hint}")
+    }
+    begun.freeze()
 }
 
 /// Gets a stream that is ready for the handshake. Tries `first`, then the other way where the first may have been
@@ -99,8 +141,8 @@ impl UpgradeError {
     fn may_be_about_the_way(&self) -> bool {
         match self {
             Self::NoAnswer(_) | Self::TakenAway => true,
-            Self::Status { status, .. } => matches!(
-                *status,
+            Self::Foreign(answer) => matches!(
+                answer.status,
                 StatusCode::BAD_REQUEST
                     | StatusCode::FORBIDDEN
                     | StatusCode::METHOD_NOT_ALLOWED
@@ -128,7 +170,7 @@ async fn attempt(
     let key = websocket_key();
     let mut response = requests.send_request(request(address, carrier, &key)).await.map_err(UpgradeError::NoAnswer)?;
     if !is_accepted(&response, carrier, &key) {
-        return Err(refusal(&response));
+        return Err(refusal(response).await);
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(UpgradeError::NoAnswer)?;
     let io: BoxedIo = Box::new(TokioIo::new(upgraded));
@@ -174,20 +216,15 @@ fn is_accepted(response: &Response<Incoming>, carrier: Carrier, key: &str) -> bo
         }
 }
 
-fn refusal(response: &Response<Incoming>) -> UpgradeError {
+async fn refusal(response: Response<Incoming>) -> UpgradeError {
     let status = response.status();
-    let headers = response.headers();
-    let from_server = headers.contains_key(MARK);
+    let from_server = response.headers().contains_key(MARK);
     match status {
         StatusCode::UPGRADE_REQUIRED if from_server => UpgradeError::TakenAway,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS if from_server => {
-            UpgradeError::Busy { retry_after: retry_after(headers) }
+            UpgradeError::Busy { retry_after: retry_after(response.headers()) }
         }
-        _ => {
-            let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
-            let location = location.filter(|_| status.is_redirection()).map(str::to_owned);
-            UpgradeError::Status { status, location }
-        }
+        _ => UpgradeError::Foreign(Box::new(ForeignAnswer::read(response).await)),
     }
 }
 

@@ -1,17 +1,11 @@
 //! How a worker gets a byte stream to its server, before any HTTP: TCP, and TLS around it for `https`.
 
 use crate::io::{self, BoxedIo};
+use crate::outer_tls::OuterTls;
 use async_trait::async_trait;
-use aws_lc_rs::digest;
 use http::Uri;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use std::fmt;
+use rustls_pki_types::ServerName;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -107,60 +101,6 @@ impl ServerAddress {
     }
 }
 
-/// Whom to trust outside, for `https`. The link's own encryption does not depend on it.
-#[derive(Clone)]
-pub struct OuterTls {
-    config: Arc<ClientConfig>,
-}
-
-impl OuterTls {
-    /// Certificates that chain up to one of `roots` and name the host. Their dates are not looked at, since a worker's
-    /// clock may be wrong and the link inside has keys of its own.
-    pub fn with_roots(roots: RootCertStore) -> Result<Self, rustls::Error> {
-        let provider = outer_provider();
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| rustls::Error::General(error.to_string()))?;
-        Self::with_verifier(provider, Arc::new(DateBlind { verifier }))
-    }
-
-    /// The one certificate with this SHA-256, whoever signed it and whatever it says.
-    pub fn pinned(sha256: [u8; 32]) -> Result<Self, rustls::Error> {
-        let provider = outer_provider();
-        Self::with_verifier(Arc::clone(&provider), Arc::new(Pinned { sha256, provider }))
-    }
-
-    /// Whomever these settings trust, as those of the program's other connections to the server.
-    pub fn with_config(mut config: ClientConfig) -> Self {
-        // the upgrade is a thing of HTTP/1.1
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { config: Arc::new(config) }
-    }
-
-    fn with_verifier(
-        provider: Arc<CryptoProvider>,
-        verifier: Arc<dyn ServerCertVerifier>,
-    ) -> Result<Self, rustls::Error> {
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        Ok(Self::with_config(config))
-    }
-}
-
-impl fmt::Debug for OuterTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OuterTls")
-    }
-}
-
-/// What a proxy speaks is not ours to choose.
-fn outer_provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
-
 /// A direct connection. It never asks the environment for a proxy.
 #[derive(Clone, Debug)]
 pub struct DirectTransport {
@@ -204,109 +144,8 @@ impl Transport for DirectTransport {
         let failed = |source| TransportError::Tls { host: self.address.host.clone(), source };
         let name =
             ServerName::try_from(self.address.host.clone()).map_err(|error| failed(std::io::Error::other(error)))?;
-        let connector = TlsConnector::from(Arc::clone(&self.outer_tls.config));
+        let connector = TlsConnector::from(self.outer_tls.config());
         Ok(Box::new(connector.connect(name, stream).await.map_err(failed)?))
-    }
-}
-
-/// Checks a certificate as everybody does, at a time at which it is valid.
-#[derive(Debug)]
-struct DateBlind {
-    verifier: Arc<WebPkiServerVerifier>,
-}
-
-/// A chain has at most this many certificates whose dates may each be in the way once.
-const MAX_DATES: usize = 8;
-
-impl ServerCertVerifier for DateBlind {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let mut at = now;
-        for _ in 0..MAX_DATES {
-            match self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, at) {
-                Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
-                    at = not_after;
-                }
-                Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => {
-                    at = not_before;
-                }
-                decided => return decided,
-            }
-        }
-        Err(CertificateError::Expired.into())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
-    }
-}
-
-/// Takes one certificate only.
-#[derive(Debug)]
-struct Pinned {
-    sha256: [u8; 32],
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if digest::digest(&digest::SHA256, end_entity).as_ref() == self.sha256 {
-            return Ok(ServerCertVerified::assertion());
-        }
-        Err(CertificateError::ApplicationVerificationFailure.into())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -1,21 +1,23 @@
-//! Who may have a link: a worker with a running session, under its own credential and, from its first link on, its own
-//! key.
+//! Who may have a link: a worker that shows the join token, or one whose key is known. The link begins its session.
 
 use super::link_id;
 use crate::server::error::ApiError;
-use crate::server::membership::{self, Membership, credential_revoked, session_replaced, unsupported_protocol};
+use crate::server::membership::{Membership, Proof, unsupported_protocol};
 use crate::server::registry::Registry;
-use api::{LinkDeclined, LinkJoinRequest, PROTOCOL_VERSION};
+use api::{PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse};
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::StatusCode;
 use link::{Admission, Applicant, Gatekeeper, JoinToken, Refusal, ShownToken};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// A worker whose key could not be written comes back after this.
-const STORE_RETRY: Duration = Duration::from_secs(5);
+/// What a worker keeps to; a third of the shortest offline timeout.
+const HEARTBEAT_INTERVAL_S: u64 = 10;
+/// A worker that came at a bad moment comes back after this.
+const BUSY_RETRY: Duration = Duration::from_secs(5);
 
-/// Lets in workers that have a session.
+/// Lets workers in.
 pub struct WorkerGatekeeper {
     pub token: JoinToken,
     pub registry: Registry,
@@ -46,39 +48,33 @@ impl Gatekeeper for WorkerGatekeeper {
         // before all else: another version's request may have other fields
         let ProtocolOnly { protocol } = serde_json::from_slice(&join_request).map_err(|_| Refusal::Malformed)?;
         if protocol != PROTOCOL_VERSION {
-            return Err(declined(&unsupported_protocol(protocol)));
+            return Err(refusal(&unsupported_protocol(protocol)));
         }
-        let request: LinkJoinRequest = serde_json::from_slice(&join_request).map_err(|_| Refusal::Malformed)?;
-        let Some(worker) = self.registry.by_credential(&membership::hash(&request.credential)) else {
-            return Err(declined(&credential_revoked()));
+        let request: RegisterRequest = serde_json::from_slice(&join_request)
+            .map_err(|error| refusal(&ApiError::invalid(format!("the worker's request is not understood: {error}"))))?;
+        let proof = match applicant.token {
+            ShownToken::Valid(_) => Proof::JoinToken,
+            ShownToken::Wrong | ShownToken::None => Proof::Key,
         };
-        let known_key = {
-            let mut facts = worker.facts();
-            if !facts.take_up_session(request.session_id) {
-                return Err(declined(&session_replaced()));
-            }
-            facts.row.link_key
+        let registered = self.membership.register(request, proof, applicant.worker_key).await;
+        let worker = registered.map_err(|error| refusal(&error))?;
+        let name = worker.facts().row.name.clone();
+        let response = RegisterResponse {
+            worker_id: worker.id(),
+            name,
+            heartbeat_interval_s: HEARTBEAT_INTERVAL_S,
+            server_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        if known_key != Some(applicant.worker_key) {
-            // its key is another worker's, by which it was recognised
-            if !matches!(applicant.token, ShownToken::Valid(_)) {
-                return Err(Refusal::UnknownKey);
-            }
-            let pinned = self.membership.pin_link_key(worker.id(), applicant.worker_key).await;
-            pinned.map_err(|error| {
-                tracing::warn!(
-                    worker = worker.id().0,
-                    error = error.message(),
-                    "the key of a worker's link cannot be kept"
-                );
-                Refusal::Busy { retry_after: STORE_RETRY }
-            })?;
-        }
-        Ok(Admission { id: link_id(worker.id()), answer: Bytes::new() })
+        let answer = serde_json::to_vec(&response).unwrap_or_default().into();
+        Ok(Admission { id: link_id(worker.id()), answer })
     }
 }
 
-fn declined(error: &ApiError) -> Refusal {
-    let declined = LinkDeclined { reason: error.reason().to_owned(), message: error.message().to_owned() };
+fn refusal(error: &ApiError) -> Refusal {
+    error.log_cause();
+    if error.status() == StatusCode::SERVICE_UNAVAILABLE {
+        return Refusal::Busy { retry_after: BUSY_RETRY };
+    }
+    let declined = RegisterDeclined { reason: error.reason().to_owned(), message: error.message().to_owned() };
     Refusal::Declined { detail: serde_json::to_vec(&declined).unwrap_or_default().into() }
 }

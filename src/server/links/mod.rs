@@ -1,10 +1,12 @@
-//! Workers' links on the server: who may have one, what is known of those that stand, and how they end.
+//! Workers' links on the server: who may have one, what workers tell over it, what is known of those that stand, and
+//! how they end.
 //!
 //! The link itself, from its encryption to its requests, is the crate `link`.
 
 mod gatekeeper;
 mod observer;
 mod route;
+mod status;
 
 pub use route::routes;
 
@@ -13,6 +15,7 @@ use crate::data_dir::LINK_KEY;
 use crate::server::auth::Auth;
 use crate::server::membership::Membership;
 use crate::server::registry::Registry;
+use crate::server::watching::Watching;
 use api::{LinkCarrier, LinkLoss, WorkerId};
 use gatekeeper::WorkerGatekeeper;
 use link::{Acceptor, Carrier, CloseReason, Drain, KeyError, KeyPair, LinkHandle, Tuning};
@@ -67,6 +70,7 @@ impl Links {
         auth: &Auth,
         registry: &Registry,
         membership: &Membership,
+        watching: &Watching,
     ) -> Result<Acceptor, LinksError> {
         let keys = KeyPair::load_or_make(&config.data_dir.join(LINK_KEY))?;
         let gatekeeper = WorkerGatekeeper {
@@ -74,7 +78,7 @@ impl Links {
             registry: registry.clone(),
             membership: membership.clone(),
         };
-        let observer = FactObserver { registry: registry.clone(), links: self.clone() };
+        let observer = FactObserver { registry: registry.clone(), links: self.clone(), watching: watching.clone() };
         let tuning = Tuning { key_rotation: config.key_rotation, ..Tuning::default() };
         Ok(Acceptor::new(&keys, Arc::new(gatekeeper), Arc::new(observer), self.0.clone(), tuning)?)
     }

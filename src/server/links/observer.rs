@@ -1,7 +1,8 @@
-//! Puts what happens to links among the facts about their workers.
+//! Puts what happens to links among the facts about their workers, and begins to listen to them.
 
-use super::{Links, carrier, loss, worker_of};
+use super::{Links, carrier, loss, status, worker_of};
 use crate::server::registry::{Registry, Worker};
+use crate::server::watching::Watching;
 use link::{CloseReason, LinkHandle, LinkObserver};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 pub struct FactObserver {
     pub registry: Registry,
     pub links: Links,
+    pub watching: Watching,
 }
 
 impl FactObserver {
@@ -30,6 +32,8 @@ impl LinkObserver for FactObserver {
             facts.link_opened(link.peer(), carrier(link), self.registry.clock().now());
         }
         worker.link_probe.probe_now();
+        // it ends with the link
+        tokio::spawn(status::listen(link.clone(), worker, self.registry.clone(), self.watching.clone()));
     }
 
     fn closed(&self, link: &LinkHandle, reason: &CloseReason) {

@@ -8,7 +8,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{Proof, credential_revoked, session_replaced, unsupported_protocol};
+pub use rules::{Proof, unsupported_protocol};
 
 use crate::server::error::ApiError;
 use crate::server::journal::Journal;
@@ -18,12 +18,11 @@ use crate::server::registry::facts::{Facts, Session};
 use crate::server::registry::time::{Moment, system_ms};
 use crate::server::registry::{Registry, Worker};
 use crate::server::store::Store;
-use crate::server::store::workers::{CredentialHash, RowChange, WorkerRow};
+use crate::server::store::workers::{RowChange, WorkerRow};
 use crate::server::supervisor::Job;
 use api::{ClockMeasurement, RegisterRequest, WorkerChange, WorkerEventKind, WorkerId, WorkerReport, WorkerUuid};
 use chrono::DateTime;
 use rules::{Decision, Refusal};
-use sha2::{Digest, Sha256};
 use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -65,12 +64,11 @@ struct Request {
 
 #[derive(Debug)]
 enum Wish {
-    Register { request: Box<RegisterRequest>, proof: Proof, fresh: CredentialHash },
+    Register { request: Box<RegisterRequest>, proof: Proof, key: link::PublicKey },
     LegacyJoin(Box<WorkerReport>),
     LegacyUpdate(WorkerId, Box<WorkerReport>),
     Change(WorkerId, WorkerChange),
     AllowReplacement(WorkerId),
-    PinLinkKey(WorkerId, link::PublicKey),
     Delete(WorkerId),
 }
 
@@ -83,15 +81,6 @@ enum Outcome {
     Missing,
 }
 
-/// A session that has begun.
-#[derive(Debug)]
-pub struct Registered {
-    /// The worker.
-    pub worker: Arc<Worker>,
-    /// Its credential from now on; None when it holds a valid one.
-    pub credential: Option<String>,
-}
-
 impl Membership {
     /// The queue, and what its task works on.
     pub fn new(registry: Registry, store: Store, journal: Journal, links: Links) -> (Self, Arc<Decider>) {
@@ -100,13 +89,14 @@ impl Membership {
         (handle, Arc::new(Decider { registry, store, journal, links, queue: Mutex::new(queue) }))
     }
 
-    /// A worker of ours begins a session.
-    pub async fn register(&self, request: RegisterRequest, proof: Proof) -> Result<Registered, ApiError> {
-        let credential = crate::random::hex(&crate::random::bytes::<32>().map_err(ApiError::internal)?);
-        let fresh = hash(&credential);
-        let worker = self.ask_for_one(Wish::Register { request: Box::new(request), proof, fresh }).await?;
-        let is_given = worker.facts().row.credential == Some(fresh);
-        Ok(Registered { worker, credential: is_given.then_some(credential) })
+    /// A worker of ours begins a session, over a link that proved it to own `key`.
+    pub async fn register(
+        &self,
+        request: RegisterRequest,
+        proof: Proof,
+        key: link::PublicKey,
+    ) -> Result<Arc<Worker>, ApiError> {
+        self.ask_for_one(Wish::Register { request: Box::new(request), proof, key }).await
     }
 
     /// A GPUStack 0.7 worker posts itself.
@@ -141,12 +131,7 @@ impl Membership {
         Ok(matches!(self.ask(Wish::AllowReplacement(id)).await?, Outcome::Done(_)))
     }
 
-    /// A worker's link proved to own this key, which is the worker's from now on.
-    pub async fn pin_link_key(&self, id: WorkerId, key: link::PublicKey) -> Result<(), ApiError> {
-        self.ask_for_one(Wish::PinLinkKey(id, key)).await.map(|_| ())
-    }
-
-    /// An administrator deletes a worker, which revokes its credential; false when there is no such worker.
+    /// An administrator deletes a worker, which revokes its key; false when there is no such worker.
     pub async fn delete(&self, id: WorkerId) -> Result<bool, ApiError> {
         Ok(matches!(self.ask(Wish::Delete(id)).await?, Outcome::Done(_)))
     }
@@ -170,11 +155,6 @@ impl Membership {
             Ok(Err(_)) | Err(_) => Err(busy()),
         }
     }
-}
-
-/// What is stored of a credential.
-pub fn hash(credential: &str) -> CredentialHash {
-    CredentialHash(Sha256::digest(credential.as_bytes()).into())
 }
 
 /// What a wish comes down to.
@@ -329,11 +309,9 @@ impl Decider {
     /// None when there is nothing to do it to.
     fn plan(&self, wish: &Wish, moment: &Moment) -> Result<Option<Plan>, ApiError> {
         match wish {
-            Wish::Register { request, proof, fresh } => {
-                rules::register(&self.registry, request, *proof, *fresh, moment)
-                    .map(|decision| Some(decision.into()))
-                    .map_err(|refusal| refuse(refusal, request, moment))
-            }
+            Wish::Register { request, proof, key } => rules::register(&self.registry, request, *proof, *key, moment)
+                .map(|decision| Some(decision.into()))
+                .map_err(|refusal| refuse(refusal, request, moment)),
             Wish::LegacyJoin(report) => {
                 rules::legacy_join(&self.registry, report, moment).map(|decision| Some(decision.into()))
             }
@@ -349,10 +327,6 @@ impl Decider {
                 let Some(worker) = self.registry.get(*id) else { return Ok(None) };
                 let allowed = rules::allow_replacement(&worker.facts(), moment);
                 Ok(allowed.map(Plan::Change))
-            }
-            Wish::PinLinkKey(id, key) => {
-                let Some(worker) = self.registry.get(*id) else { return Ok(None) };
-                Ok(Some(Plan::Change(rules::pin_link_key(&worker.facts().row, *key))))
             }
             Wish::Delete(id) => Ok(self.registry.get(*id).map(|_| Plan::Delete(*id))),
         }
@@ -404,14 +378,14 @@ impl Decider {
         let now = moment.now;
         match wish {
             Wish::Register { request, .. } => {
-                facts.session = Some(Session { id: request.session_id, host_key: Some(request.host_key.clone()) });
+                facts.session = Some(Session { id: request.session_id, host_key: request.host_key.clone() });
                 facts.registered = now;
                 facts.hear(now, self.registry.policy().offline_timeout);
             }
             Wish::LegacyJoin(report) | Wish::LegacyUpdate(_, report) => {
                 legacy_beat(facts, report, moment, self.registry.policy());
             }
-            Wish::Change(..) | Wish::AllowReplacement(_) | Wish::PinLinkKey(..) | Wish::Delete(_) => {}
+            Wish::Change(..) | Wish::AllowReplacement(_) | Wish::Delete(_) => {}
         }
     }
 

@@ -6,7 +6,7 @@ use crate::server::registry::assess::{self, Liveness};
 use crate::server::registry::facts::{Facts, Session};
 use crate::server::registry::time::Moment;
 use crate::server::registry::{Registry, Worker};
-use crate::server::store::workers::{CredentialHash, WorkerRow};
+use crate::server::store::workers::WorkerRow;
 use api::{
     Maintenance, PROTOCOL_VERSION, RegisterRequest, WorkerChange, WorkerId, WorkerReport, WorkerUuid, error_reason,
 };
@@ -23,12 +23,12 @@ const SUFFIX_CHARS: usize = 6;
 /// How often a suffix is drawn; each is one of 33 million.
 const SUFFIX_TRIES: u32 = 8;
 
-/// How a caller proved that it may begin a session.
+/// How a worker proved that it may begin a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// By this worker's own credential.
-    Credential(CredentialHash),
-    /// By the join token.
+    /// By its own key alone.
+    Key,
+    /// By the join token. Its key becomes its own by that.
     JoinToken,
 }
 
@@ -60,33 +60,32 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// Decides about a worker of ours that begins a session. `fresh` becomes its credential when it needs one.
+/// Decides about a worker of ours that begins a session and has proved to own `key`.
 pub fn register(
     registry: &Registry,
     request: &RegisterRequest,
     proof: Proof,
-    fresh: CredentialHash,
+    key: link::PublicKey,
     moment: &Moment,
 ) -> Result<Decision, Refusal> {
     check::register_request(request)?;
     let known = registry.by_uuid(request.worker_uuid);
-    if let Proof::Credential(credential) = proof {
-        let is_its_own = known.as_ref().is_some_and(|worker| worker.facts().row.credential == Some(credential));
+    if proof == Proof::Key {
+        let is_its_own = known.as_ref().is_some_and(|worker| worker.facts().row.link_key == Some(key));
         if !is_its_own {
-            return Err(credential_revoked().into());
+            return Err(worker_unknown().into());
         }
     }
     match known {
-        Some(worker) => resume(registry, request, proof, fresh, &worker, moment),
-        None => join(registry, request, fresh, moment),
+        Some(worker) => resume(registry, request, key, &worker, moment),
+        None => join(registry, request, key, moment),
     }
 }
 
 fn resume(
     registry: &Registry,
     request: &RegisterRequest,
-    proof: Proof,
-    fresh: CredentialHash,
+    key: link::PublicKey,
     worker: &Arc<Worker>,
     moment: &Moment,
 ) -> Result<Decision, Refusal> {
@@ -100,30 +99,27 @@ fn resume(
     if let Some(name) = wished_name(request)? {
         row.name = own_or_free(registry, row.id, name)?;
     }
-    if proof == Proof::JoinToken {
-        row.credential = Some(fresh);
-    }
+    row.link_key = Some(key);
     Ok(Decision::Resume(brought_up_to_date(&row, request, moment)))
 }
 
 fn join(
     registry: &Registry,
     request: &RegisterRequest,
-    fresh: CredentialHash,
+    key: link::PublicKey,
     moment: &Moment,
 ) -> Result<Decision, Refusal> {
     let name = match wished_name(request)? {
         None => free_name(registry, request)?,
         Some(name) => match registry.by_name(&name) {
             None => name,
-            Some(holder) => return take_over(registry, request, fresh, holder, moment),
+            Some(holder) => return take_over(registry, request, key, holder, moment),
         },
     };
     let row = WorkerRow {
         id: WorkerId(0),
         uuid: request.worker_uuid,
         name,
-        credential: Some(fresh),
         hostname: String::new(),
         ip: String::new(),
         port: request.port,
@@ -132,7 +128,7 @@ fn join(
         maintenance: Maintenance::default(),
         version: None,
         replace_allowed_for: None,
-        link_key: None,
+        link_key: Some(key),
         created_ms: moment.wall_ms(moment.now),
         updated_ms: 0,
     };
@@ -142,7 +138,7 @@ fn join(
 fn take_over(
     registry: &Registry,
     request: &RegisterRequest,
-    fresh: CredentialHash,
+    key: link::PublicKey,
     holder: Arc<Worker>,
     moment: &Moment,
 ) -> Result<Decision, Refusal> {
@@ -156,14 +152,7 @@ fn take_over(
     if row.replace_allowed_for != Some(request.worker_uuid) {
         return Err(Refusal::ReplacementNeeded(holder));
     }
-    let row = WorkerRow {
-        uuid: request.worker_uuid,
-        credential: Some(fresh),
-        replace_allowed_for: None,
-        // it was the other host's
-        link_key: None,
-        ..row
-    };
+    let row = WorkerRow { uuid: request.worker_uuid, link_key: Some(key), replace_allowed_for: None, ..row };
     Ok(Decision::TakeOver(brought_up_to_date(&row, request, moment)))
 }
 
@@ -191,7 +180,7 @@ fn touched(before: &WorkerRow, after: WorkerRow, moment: &Moment) -> WorkerRow {
 
 /// Whether another run of this identity, on another host or boot, is alive.
 fn is_alive_elsewhere(facts: &Facts, request: &RegisterRequest, moment: &Moment) -> bool {
-    let Some(Session { id, host_key: Some(host_key) }) = &facts.session else { return false };
+    let Some(Session { id, host_key }) = &facts.session else { return false };
     let is_heard = facts.heartbeat.is_some_and(|heartbeat| moment.now.since(heartbeat.last) <= SESSION_ALIVE);
     is_heard && *id != request.session_id && *host_key != request.host_key
 }
@@ -212,7 +201,6 @@ pub fn legacy_join(registry: &Registry, report: &WorkerReport, moment: &Moment) 
         id: WorkerId(0),
         uuid: report.worker_uuid,
         name,
-        credential: None,
         hostname: report.hostname.trim().to_owned(),
         ip: report.ip.trim().to_owned(),
         port: report.port,
@@ -239,10 +227,10 @@ pub fn legacy_update(
     if row.uuid != report.worker_uuid {
         return Err(ApiError::forbidden("this row belongs to another worker"));
     }
-    if row.credential.is_some() {
+    if row.link_key.is_some() {
         return Err(ApiError::forbidden(
-            "this worker has a credential of its own, which a GPUStack 0.7 worker does not use; delete it in the UI, and \
-             it can join again as a GPUStack 0.7 worker",
+            "this worker has a key of its own, which a GPUStack 0.7 worker does not have; delete it in the UI, and it can \
+             join again as a GPUStack 0.7 worker",
         ));
     }
     check::worker_report(report)?;
@@ -271,11 +259,6 @@ pub fn change(row: &WorkerRow, change: &WorkerChange, moment: &Moment) -> Result
     Ok(touched(row, changed, moment))
 }
 
-/// The row with the key of the worker's link.
-pub fn pin_link_key(row: &WorkerRow, key: link::PublicKey) -> WorkerRow {
-    WorkerRow { link_key: Some(key), ..row.clone() }
-}
-
 /// The row after an administrator allowed a replacement; None when nobody asks for one any more.
 pub fn allow_replacement(facts: &Facts, moment: &Moment) -> Option<WorkerRow> {
     let ask = facts.replacement.as_ref()?;
@@ -283,21 +266,12 @@ pub fn allow_replacement(facts: &Facts, moment: &Moment) -> Option<WorkerRow> {
     Some(WorkerRow { replace_allowed_for: Some(candidate?), ..facts.row.clone() })
 }
 
-/// 401: the credential is nobody's.
-pub fn credential_revoked() -> ApiError {
+/// 401: the key is known, but not as this worker's.
+fn worker_unknown() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
-        error_reason::CREDENTIAL_REVOKED,
-        "this worker's credential is unknown or revoked, as by deleting the worker; join again with the join token",
-    )
-}
-
-/// 409: the session is over.
-pub fn session_replaced() -> ApiError {
-    ApiError::new(
-        StatusCode::CONFLICT,
-        error_reason::SESSION_REPLACED,
-        "a newer session of this worker has replaced this one",
+        error_reason::WORKER_UNKNOWN,
+        "this worker is unknown here, as after it was deleted; join again with the join token",
     )
 }
 

@@ -1,4 +1,4 @@
-//! Whatever workers and administrators do, in whatever order: memory and database say the same, names and credentials
+//! Whatever workers and administrators do, in whatever order: memory and database say the same, names and keys
 //! belong to one worker each, and a worker that is alive keeps its place.
 
 use super::*;
@@ -15,32 +15,32 @@ const NAMES: [&str; 2] = ["npu-01", "npu-02"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A run of a worker, on one of two hosts, under a name or none, with its credential or the token.
+    /// A run of a worker, on one of two hosts, under a name or none, with its own key or a new one, alone or with the
+    /// token.
     Register {
         who: usize,
         host: u8,
         name: Option<usize>,
-        with_credential: bool,
+        new_key: bool,
+        with_token: bool,
     },
     Leave(usize),
     Delete(usize),
     AllowReplacement(usize),
     Maintain(usize),
-    PinLinkKey(usize, u8),
     Wait(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let who = 0..WORKERS;
     prop_oneof![
-        4 => (who.clone(), 0u8..2, proptest::option::of(0..NAMES.len()), any::<bool>()).prop_map(
-            |(who, host, name, with_credential)| Step::Register { who, host, name, with_credential }
+        4 => (who.clone(), 0u8..2, proptest::option::of(0..NAMES.len()), any::<bool>(), any::<bool>()).prop_map(
+            |(who, host, name, new_key, with_token)| Step::Register { who, host, name, new_key, with_token }
         ),
         1 => who.clone().prop_map(Step::Leave),
         1 => who.clone().prop_map(Step::Delete),
         1 => who.clone().prop_map(Step::AllowReplacement),
-        1 => who.clone().prop_map(Step::Maintain),
-        1 => (who, 0u8..2).prop_map(|(who, key)| Step::PinLinkKey(who, key)),
+        1 => who.prop_map(Step::Maintain),
         1 => (1u64..100).prop_map(Step::Wait),
     ]
 }
@@ -49,8 +49,8 @@ struct Fleet {
     registry: Registry,
     store: Store,
     membership: Membership,
-    /// The last credential that each worker was given.
-    credentials: [Option<String>; WORKERS],
+    /// How many keys each worker has made.
+    keys: [u8; WORKERS],
     stop: CancellationToken,
     _dir: tempfile::TempDir,
 }
@@ -69,7 +69,7 @@ impl Fleet {
             Membership::new(registry.clone(), store.clone(), Journal::default(), Links::default());
         let stop = CancellationToken::new();
         Supervisor::new(stop.clone()).start("decide", move |job| run(Arc::clone(&decider), job));
-        Self { registry, store, membership, credentials: Default::default(), stop, _dir: dir }
+        Self { registry, store, membership, keys: [0; WORKERS], stop, _dir: dir }
     }
 
     fn id_of(&self, who: usize) -> Option<WorkerId> {
@@ -78,8 +78,9 @@ impl Fleet {
 
     async fn take(&mut self, step: Step) {
         match step {
-            Step::Register { who, host, name, with_credential } => {
-                self.register(who, host, name, with_credential).await;
+            Step::Register { who, host, name, new_key, with_token } => {
+                self.keys[who] += u8::from(new_key);
+                self.register(who, host, name, with_token).await;
             }
             Step::Leave(who) => {
                 if let Some(worker) = self.registry.by_uuid(uuid_of(who)) {
@@ -104,13 +105,6 @@ impl Fleet {
                     assert!(self.membership.change(id, change).await.unwrap().is_some());
                 }
             }
-            Step::PinLinkKey(who, key) => {
-                if let Some(id) = self.id_of(who) {
-                    let key = link::PublicKey::from_bytes([key; 32]);
-                    self.membership.pin_link_key(id, key).await.unwrap();
-                    assert!(self.registry.knows_link_key(&key));
-                }
-            }
             Step::Wait(seconds) => {
                 // held only here: a database that works in real time would run into every deadline
                 tokio::time::pause();
@@ -123,7 +117,7 @@ impl Fleet {
         }
     }
 
-    async fn register(&mut self, who: usize, host: u8, name: Option<usize>, with_credential: bool) {
+    async fn register(&mut self, who: usize, host: u8, name: Option<usize>, with_token: bool) {
         let request = RegisterRequest {
             protocol: api::PROTOCOL_VERSION,
             version: "1".into(),
@@ -138,22 +132,18 @@ impl Fleet {
             labels: BTreeMap::new(),
             system_reserved: None,
         };
-        let (proof, given) = match self.credentials[who].as_deref().filter(|_| with_credential) {
-            Some(credential) => (Proof::Credential(hash(credential)), true),
-            None => (Proof::JoinToken, false),
-        };
+        let key = link::PublicKey::from_bytes([self.keys[who] * 8 + u8::try_from(who).unwrap(); 32]);
+        let known_key = self.registry.by_uuid(uuid_of(who)).and_then(|worker| worker.facts().row.link_key);
+        let proof = if with_token { Proof::JoinToken } else { Proof::Key };
         let alive_before = self.alive_holder(name);
-        match self.membership.register(request, proof).await {
-            Ok(registered) => {
-                let facts = registered.worker.facts();
+        match self.membership.register(request, proof, key).await {
+            Ok(worker) => {
+                let facts = worker.facts();
                 assert_eq!(facts.row.uuid, uuid_of(who));
                 assert!(name.is_none_or(|name| facts.row.name == NAMES[name]));
-                assert_eq!(registered.credential.is_none(), given);
+                assert!(with_token || known_key == Some(key), "let in by a key that is not its own");
+                assert_eq!(facts.row.link_key, Some(key));
                 assert!(alive_before.is_none_or(|holder| holder == uuid_of(who)), "a living worker lost its name");
-                drop(facts);
-                if registered.credential.is_some() {
-                    self.credentials[who] = registered.credential;
-                }
             }
             Err(error) => assert!(matches!(error.status().as_u16(), 401 | 409), "{error:?}"),
         }
@@ -178,7 +168,7 @@ impl Fleet {
         for row in &known {
             assert_eq!(self.registry.by_name(&row.name).unwrap().id(), row.id);
             assert_eq!(self.registry.by_uuid(row.uuid).unwrap().id(), row.id);
-            assert_eq!(self.registry.by_credential(&row.credential.unwrap()).unwrap().id(), row.id);
+            assert!(self.registry.knows_link_key(&row.link_key.unwrap()));
         }
     }
 }

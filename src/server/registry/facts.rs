@@ -6,6 +6,8 @@ use api::{
     ClockMeasurement, DeviceHealth, GpuDevice, LinkCarrier, LinkLoss, LinkReadings, Problem, SessionId, Severity,
     WorkerStatus, WorkerUuid,
 };
+use report::Misfit;
+use report::message::Readings;
 use std::collections::BTreeMap;
 use std::mem;
 use std::net::SocketAddr;
@@ -22,7 +24,7 @@ const WORTH_TELLING_MS: f64 = 5.0;
 pub struct Facts {
     /// What was decided about it.
     pub row: WorkerRow,
-    /// Its running session. None for GPUStack 0.7 workers, and before the first sign of life since the server began.
+    /// Its running session. None for GPUStack 0.7 workers, and until it joins after the server's start.
     pub session: Option<Session>,
     /// When this process began to know it: who was never heard is silent since then.
     pub known_since: Monotonic,
@@ -57,8 +59,8 @@ pub struct Facts {
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// Where it runs; None when the session began before this server process did.
-    pub host_key: Option<String>,
+    /// Where it runs; see [`api::RegisterRequest::host_key`].
+    pub host_key: String,
 }
 
 /// The signs of life, by the server's clock.
@@ -274,9 +276,9 @@ impl Facts {
         }
     }
 
-    /// Whether it is a worker of ours, with its own credential, and not one of GPUStack 0.7.
+    /// Whether it is a worker of ours, with a key of its own, and not one of GPUStack 0.7.
     pub fn is_own(&self) -> bool {
-        self.row.credential.is_some()
+        self.row.link_key.is_some()
     }
 
     /// A sign of life was received.
@@ -292,11 +294,6 @@ impl Facts {
         self.heartbeat = Some(HeartbeatFact { last: now, unbroken_since });
         self.untold.heartbeat = true;
         self.unsaved.heartbeat = true;
-    }
-
-    /// Whether this is its running session. One that began before this server process is taken up again.
-    pub fn take_up_session(&mut self, id: SessionId) -> bool {
-        self.session.get_or_insert(Session { id, host_key: None }).id == id
     }
 
     /// The worker ends on purpose.
@@ -378,6 +375,15 @@ impl Facts {
         self.unsaved.status =
             self.unsaved.status.max(if same_shape { ReportUnsaved::Readings } else { ReportUnsaved::Shape });
         self.status = before.followed_by(status, now);
+    }
+
+    /// Some of the readings in its last report moved. On an error nothing is changed.
+    pub fn report_readings(&mut self, readings: &Readings, now: Monotonic) -> Result<(), Misfit> {
+        report::apply(readings, Arc::make_mut(&mut self.status.reported))?;
+        self.status.received = Some(now);
+        self.untold.readings = true;
+        self.unsaved.status = self.unsaved.status.max(ReportUnsaved::Readings);
+        Ok(())
     }
 
     /// Its row was decided anew.
@@ -542,7 +548,6 @@ fn is_same_device(before: &GpuDevice, after: &GpuDevice) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::server::store::workers::CredentialHash;
     use api::{DeviceMemory, Maintenance, Reason, WorkerId};
     use uuid::Uuid;
 
@@ -555,7 +560,6 @@ pub(crate) mod tests {
             id: WorkerId(1),
             uuid: WorkerUuid(Uuid::from_u128(1)),
             name: "a".into(),
-            credential: Some(CredentialHash([0; 32])),
             hostname: "host-a".into(),
             ip: "10.0.0.1".into(),
             port: 10150,

@@ -10,7 +10,7 @@ pub mod message;
 pub mod time;
 pub mod view;
 
-use crate::server::store::workers::{CredentialHash, StoredWorker, WorkerRow};
+use crate::server::store::workers::{StoredWorker, WorkerRow};
 use api::{WorkerId, WorkerState, WorkerUuid};
 use assess::Policy;
 use facts::Facts;
@@ -38,7 +38,6 @@ struct Index {
     workers: BTreeMap<WorkerId, Arc<Worker>>,
     uuids: HashMap<WorkerUuid, WorkerId>,
     names: HashMap<String, WorkerId>,
-    credentials: HashMap<CredentialHash, WorkerId>,
     /// Of how many workers each is: a data directory may have been copied, all but the identity.
     link_keys: HashMap<link::PublicKey, usize>,
 }
@@ -123,13 +122,7 @@ impl Registry {
         index.workers.get(index.names.get(name)?).cloned()
     }
 
-    /// By credential.
-    pub fn by_credential(&self, credential: &CredentialHash) -> Option<Arc<Worker>> {
-        let index = self.read();
-        index.workers.get(index.credentials.get(credential)?).cloned()
-    }
-
-    /// Whether a worker's link has this key.
+    /// Whether a worker has this key.
     pub fn knows_link_key(&self, key: &link::PublicKey) -> bool {
         self.read().link_keys.contains_key(key)
     }
@@ -210,9 +203,6 @@ impl Index {
     fn learn_keys(&mut self, row: &WorkerRow) {
         self.uuids.insert(row.uuid, row.id);
         self.names.insert(row.name.clone(), row.id);
-        if let Some(credential) = row.credential {
-            self.credentials.insert(credential, row.id);
-        }
         if let Some(key) = row.link_key {
             *self.link_keys.entry(key).or_default() += 1;
         }
@@ -221,9 +211,6 @@ impl Index {
     fn forget_keys(&mut self, row: &WorkerRow) {
         self.uuids.remove(&row.uuid);
         self.names.remove(&row.name);
-        if let Some(credential) = row.credential {
-            self.credentials.remove(&credential);
-        }
         if let Some(key) = row.link_key
             && let Entry::Occupied(mut count) = self.link_keys.entry(key)
         {
@@ -319,11 +306,9 @@ mod tests {
         let registry = registry();
         registry.insert(facts());
         let old = facts().row;
-        let new = WorkerRow { name: "b".into(), credential: Some(CredentialHash([1; 32])), ..old.clone() };
+        let new = WorkerRow { name: "b".into(), ..old.clone() };
         registry.decide(new, |_| ());
         assert!(registry.by_name("a").is_none() && registry.by_name("b").is_some());
-        assert!(registry.by_credential(&CredentialHash([0; 32])).is_none());
-        assert!(registry.by_credential(&CredentialHash([1; 32])).is_some());
         registry.remove(old.id);
         assert!(registry.by_name("b").is_none() && registry.by_uuid(old.uuid).is_none());
         assert_eq!(registry.take_removed().len(), 1);

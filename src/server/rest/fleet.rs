@@ -1,15 +1,19 @@
 //! What the admin UI reads: the whole fleet at one moment, and then what changes.
 
+use super::body::JsonBody;
+use super::extract::PathOf;
 use super::stream::Streams;
 use crate::server::ServerState;
 use crate::server::announcer::Announcer;
 use crate::server::auth::AdminUser;
 use crate::server::error::ApiError;
 use crate::server::registry::{Registry, view};
-use api::FleetSnapshot;
+use api::{FleetSnapshot, WatchAnswer, WatchRequest, WorkerId};
 use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::Response;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// All workers at one moment.
 #[utoipa::path(
@@ -50,10 +54,49 @@ pub async fn events(
 ) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
     AdminUser::from_request_parts(&mut parts, &state).await?;
-    Ok(streams.events(state, parts))
+    streams.events(state, parts)
+}
+
+/// Says at which workers the reader of a stream looks.
+#[utoipa::path(
+    post, path = "/v1/events/{stream}/watch", tag = "fleet",
+    params(("stream" = String, Path, description = "As the stream's `hello` names it.")),
+    request_body = WatchRequest,
+    responses(
+        (status = 200, body = WatchAnswer),
+        (status = 401, body = api::ErrorBody),
+        (status = 404, description = "the stream has ended", body = api::ErrorBody),
+        (status = 422, body = api::ErrorBody),
+    ),
+    security(("session" = []), ("api_key" = [])),
+)]
+pub async fn watch(
+    State(registry): State<Registry>,
+    State(streams): State<Streams>,
+    _: AdminUser,
+    PathOf(stream): PathOf<String>,
+    JsonBody(wish): JsonBody<WatchRequest>,
+) -> Result<Json<WatchAnswer>, ApiError> {
+    for (field, workers) in [("workers", &wish.workers), ("show", &wish.show)] {
+        if workers.len() > WatchRequest::MOST {
+            return Err(ApiError::invalid(format!("{field}: more than {} workers", WatchRequest::MOST)));
+        }
+    }
+    // what changes after this is told by the stream
+    if !streams.onlookers().look(&stream, &wish.workers) {
+        return Err(ApiError::not_found("stream of events"));
+    }
+    Ok(Json(shown(&registry, &wish.show)))
+}
+
+fn shown(registry: &Registry, ids: &[WorkerId]) -> WatchAnswer {
+    let moment = registry.moment();
+    let known = ids.iter().filter_map(|id| registry.get(*id));
+    let workers = known.map(|worker| view::worker_view(&worker.facts(), &moment, registry.policy())).collect();
+    WatchAnswer { server_time_ms: moment.wall_ms(moment.now), workers }
 }
 
 /// The routes of this file.
-pub fn routes() -> utoipa_axum::router::OpenApiRouter<ServerState> {
-    utoipa_axum::router::OpenApiRouter::new().routes(utoipa_axum::routes!(read)).routes(utoipa_axum::routes!(events))
+pub fn routes() -> OpenApiRouter<ServerState> {
+    OpenApiRouter::new().routes(routes!(read)).routes(routes!(events)).routes(routes!(watch))
 }

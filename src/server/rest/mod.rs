@@ -9,9 +9,9 @@ pub mod fleet;
 mod health;
 pub mod login;
 mod models;
+mod onlookers;
 mod openapi;
 mod paging;
-mod protocol;
 mod request_id;
 mod stream;
 pub mod users;
@@ -49,7 +49,6 @@ fn resources() -> (Router<ServerState>, utoipa::openapi::OpenApi) {
         .merge(devices::routes())
         .merge(fleet::routes())
         .merge(dashboard::routes())
-        .merge(protocol::routes())
         .merge(health::routes())
         .merge(login::router())
         .merge(users::router())

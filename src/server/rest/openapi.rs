@@ -21,8 +21,6 @@ fn frame() -> OpenApi {
     let components = ComponentsBuilder::new()
         .security_scheme("session", SecurityScheme::ApiKey(cookie))
         .security_scheme("api_key", http(HttpAuthScheme::Bearer, "An API key, `gpustack_<16 hex>_<32 hex>`."))
-        .security_scheme("join_token", http(HttpAuthScheme::Bearer, "The join token."))
-        .security_scheme("worker_credential", http(HttpAuthScheme::Bearer, "A worker's own credential."))
         .security_scheme(
             "legacy_worker",
             http(HttpAuthScheme::Basic, "A GPUStack 0.7 worker: `system/worker/<ip>` and the join token."),

@@ -4,14 +4,17 @@
 //! announcer's ring, never memory, and is told so: a browser by `resync`, a program by the end of its stream, after
 //! which it connects again and begins with all rows.
 
+use super::onlookers::{Onlooker, Onlookers};
 use super::workers::ListQuery;
 use crate::server::ServerState;
 use crate::server::announcer::{Announcement, Announcer};
 use crate::server::assets::accepts;
 use crate::server::auth::AdminUser;
+use crate::server::error::ApiError;
 use crate::server::registry::{Registry, Worker, view};
 use crate::server::sse::{Event, EventStream};
-use api::{WatchEvent, WatchEventType, WorkerId};
+use crate::server::watching::Watching;
+use api::{FleetHello, WatchEvent, WatchEventType, WorkerId};
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
@@ -43,12 +46,18 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 #[derive(Clone, Debug)]
 pub struct Streams {
     stop: CancellationToken,
+    onlookers: Onlookers,
 }
 
 impl Streams {
-    /// Streams end when `stop` is cancelled.
-    pub fn new(stop: CancellationToken) -> Self {
-        Self { stop }
+    /// Streams end when `stop` is cancelled. What their browsers look at is told to `watching`.
+    pub fn new(stop: CancellationToken, watching: Watching) -> Self {
+        Self { stop, onlookers: Onlookers::new(watching) }
+    }
+
+    /// The browsers whose streams are open.
+    pub fn onlookers(&self) -> &Onlookers {
+        &self.onlookers
     }
 
     /// `watch=true` of a list that is always empty.
@@ -78,7 +87,8 @@ impl Streams {
     }
 
     /// Server-sent events for a browser.
-    pub fn events(&self, state: ServerState, parts: Parts) -> Response {
+    pub fn events(&self, state: ServerState, parts: Parts) -> Result<Response, ApiError> {
+        let onlooker = self.onlookers.come().map_err(ApiError::internal)?;
         let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
         let takes_gzip = accepted.is_some_and(|accepted| accepts(accepted, "gzip"));
         let (sender, mut answer) = answer("text/event-stream");
@@ -91,7 +101,7 @@ impl Streams {
         let sequence = state.announcer.sequence();
         let stop = self.stop.clone();
         tokio::spawn(async move {
-            let mut feeder = Feeder { stream: EventStream::new(takes_gzip), sender: sender.clone() };
+            let mut feeder = Feeder { stream: EventStream::new(takes_gzip), sender: sender.clone(), onlooker };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = session_ended(&state, parts) => {}
@@ -101,7 +111,7 @@ impl Streams {
             // an error says that the reader is gone, too
             let _ = feeder.end().await;
         });
-        answer
+        Ok(answer)
     }
 }
 
@@ -200,6 +210,7 @@ impl Watch {
 struct Feeder {
     stream: EventStream,
     sender: mpsc::Sender<Bytes>,
+    onlooker: Onlooker,
 }
 
 impl Feeder {
@@ -212,7 +223,9 @@ impl Feeder {
             send(&self.sender, head).await?;
         }
         // updates with a higher number than this follow
-        self.tell(&Event::new("hello", &format!("{{\"sequence\":{sequence}}}"))).await?;
+        let hello = FleetHello { sequence, stream: self.onlooker.stream().to_owned() };
+        let hello = serde_json::to_string(&hello).map_err(|_| Gone)?;
+        self.tell(&Event::new("hello", &hello)).await?;
         loop {
             match updates.recv().await {
                 Ok(update) => {
@@ -260,7 +273,8 @@ mod tests {
     }
 
     fn feeder(sender: mpsc::Sender<Bytes>) -> Feeder {
-        Feeder { stream: EventStream::new(false), sender }
+        let onlooker = Onlookers::new(Watching::new()).come().unwrap();
+        Feeder { stream: EventStream::new(false), sender, onlooker }
     }
 
     #[tokio::test]
@@ -270,17 +284,15 @@ mod tests {
             updates.send(announcement(number)).unwrap();
         }
         let (sender, mut messages) = mpsc::channel(QUEUE);
-        let feeding = tokio::spawn(async move { feeder(sender).feed(reader, 7).await });
+        let mut feeder = feeder(sender);
+        let hello = format!("event: hello\ndata: {{\"sequence\":7,\"stream\":\"{}\"}}\n\n", feeder.onlooker.stream());
+        let feeding = tokio::spawn(async move { feeder.feed(reader, 7).await });
         let mut told = Vec::new();
         for _ in 0..4 {
             told.push(messages.recv().await.unwrap());
         }
-        let expected = [
-            "event: hello\ndata: {\"sequence\":7}\n\n",
-            "event: resync\ndata: {}\n\n",
-            "event: update\ndata: 2\n\n",
-            "event: update\ndata: 3\n\n",
-        ];
+        let expected =
+            [hello.as_str(), "event: resync\ndata: {}\n\n", "event: update\ndata: 2\n\n", "event: update\ndata: 3\n\n"];
         assert_eq!(told, expected);
         feeding.abort();
     }

@@ -15,33 +15,6 @@ pub const ROWS_A_STATEMENT: usize = 2_000;
 /// Events kept of each worker.
 pub const EVENTS_KEPT: u32 = 200;
 
-/// SHA-256 of a worker's credential.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CredentialHash(pub [u8; 32]);
-
-impl CredentialHash {
-    fn to_hex(self) -> String {
-        crate::random::hex(&self.0)
-    }
-
-    fn from_hex(text: &str) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if text.len() != 64 {
-            return None;
-        }
-        for (place, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(place * 2..place * 2 + 2)?, 16).ok()?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-impl std::fmt::Debug for CredentialHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CredentialHash(…)")
-    }
-}
-
 /// What is decided about a worker, as opposed to what is observed of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerRow {
@@ -51,8 +24,6 @@ pub struct WorkerRow {
     pub uuid: WorkerUuid,
     /// Unique.
     pub name: String,
-    /// Its credential; None for a GPUStack 0.7 worker, which has none of its own.
-    pub credential: Option<CredentialHash>,
     /// The host's name.
     pub hostname: String,
     /// Where the server probes it.
@@ -69,7 +40,7 @@ pub struct WorkerRow {
     pub version: Option<String>,
     /// Who may take over this row.
     pub replace_allowed_for: Option<WorkerUuid>,
-    /// The key of its link; None when it never had one.
+    /// Its key, by which its links are known; None for a GPUStack 0.7 worker, which has none.
     pub link_key: Option<link::PublicKey>,
     /// When it joined, in milliseconds since 1970.
     pub created_ms: i64,
@@ -119,7 +90,6 @@ struct WorkerColumns {
     id: i64,
     worker_uuid: String,
     name: String,
-    credential_sha256: Option<String>,
     hostname: String,
     ip: String,
     port: i64,
@@ -143,7 +113,6 @@ impl WorkerColumns {
         let row = WorkerRow {
             id: WorkerId(self.id),
             uuid,
-            credential: self.credential_sha256.as_deref().and_then(CredentialHash::from_hex),
             hostname: self.hostname,
             ip: self.ip,
             port: u16::try_from(self.port).map_err(|error| sqlx::Error::Decode(error.into()))?,
@@ -289,13 +258,12 @@ impl Store {
 
 async fn insert(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<WorkerId, sqlx::Error> {
     let id = sqlx::query_scalar(
-        "INSERT INTO workers (worker_uuid, name, credential_sha256, hostname, ip, port, labels, system_reserved, \
-         maintenance, version, status, devices_expected, replace_allowed_for, created_ms, updated_ms, link_key) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '{}', 0, $11, $12, $13, $14) RETURNING id",
+        "INSERT INTO workers (worker_uuid, name, hostname, ip, port, labels, system_reserved, maintenance, version, \
+         status, devices_expected, replace_allowed_for, created_ms, updated_ms, link_key) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, '{}', 0, $10, $11, $12, $13) RETURNING id",
     )
     .bind(row.uuid.to_string())
     .bind(&row.name)
-    .bind(row.credential.map(CredentialHash::to_hex))
     .bind(&row.hostname)
     .bind(&row.ip)
     .bind(i64::from(row.port))
@@ -314,14 +282,13 @@ async fn insert(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<Wo
 
 async fn update(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<WorkerId, sqlx::Error> {
     sqlx::query(
-        "UPDATE workers SET worker_uuid = $2, name = $3, credential_sha256 = $4, hostname = $5, ip = $6, port = $7, \
-         labels = $8, system_reserved = $9, maintenance = $10, version = $11, replace_allowed_for = $12, \
-         updated_ms = $13, link_key = $14 WHERE id = $1",
+        "UPDATE workers SET worker_uuid = $2, name = $3, hostname = $4, ip = $5, port = $6, labels = $7, \
+         system_reserved = $8, maintenance = $9, version = $10, replace_allowed_for = $11, updated_ms = $12, \
+         link_key = $13 WHERE id = $1",
     )
     .bind(row.id.0)
     .bind(row.uuid.to_string())
     .bind(&row.name)
-    .bind(row.credential.map(CredentialHash::to_hex))
     .bind(&row.hostname)
     .bind(&row.ip)
     .bind(i64::from(row.port))
@@ -358,7 +325,6 @@ mod tests {
             id: WorkerId(0),
             uuid: WorkerUuid(Uuid::new_v4()),
             name: name.into(),
-            credential: Some(CredentialHash([7; 32])),
             hostname: "host".into(),
             ip: "10.0.0.1".into(),
             port: 10150,
@@ -374,7 +340,7 @@ mod tests {
     }
 
     async fn inserted(store: &Store, name: &str) -> WorkerRow {
-        let mut row = WorkerRow { credential: None, ..row(name) };
+        let mut row = WorkerRow { ..row(name) };
         row.id = store.change_workers(&[RowChange::Insert(row.clone())]).await.unwrap()[0];
         row
     }

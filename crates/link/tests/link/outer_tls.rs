@@ -73,7 +73,7 @@ impl TlsProxy {
 fn trusting(authority: &CertificateDer<'static>) -> OuterTls {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone()).unwrap();
-    OuterTls::with_roots(roots).unwrap()
+    OuterTls::with_roots(roots, Vec::new()).unwrap()
 }
 
 async fn links_with(outer_tls: OuterTls, certificates: &Certificates) -> Result<(), DialError> {

@@ -183,7 +183,7 @@ pub struct Worker {
 }
 
 pub fn no_outer_tls() -> OuterTls {
-    OuterTls::with_roots(roots_with_one_that_signs_nothing()).unwrap()
+    OuterTls::with_roots(roots_with_one_that_signs_nothing(), Vec::new()).unwrap()
 }
 
 fn roots_with_one_that_signs_nothing() -> rustls::RootCertStore {

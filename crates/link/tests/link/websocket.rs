@@ -138,7 +138,7 @@ async fn an_answer_that_is_not_about_the_upgrade_is_not_tried_again() {
         let mut worker = Worker::of(&server);
         worker.url = format!("http://{}", proxy.address);
         let error = worker.dial().await.unwrap_err();
-        assert!(matches!(error, DialError::Upgrade(UpgradeError::Status { .. })), "{error}");
+        assert!(matches!(error, DialError::Upgrade(UpgradeError::Foreign(_))), "{error}");
         assert!(error.to_string().contains(said), "{error}");
         assert_eq!(proxy.connections.load(Ordering::SeqCst), 1, "{answer}");
     }

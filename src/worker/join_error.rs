@@ -1,7 +1,8 @@
 //! Why a worker is not connected to its server: one line each, what happened and what to do.
 
-use chrono::{DateTime, SecondsFormat};
-use std::fmt;
+mod classify;
+
+use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -85,22 +86,6 @@ pub enum JoinError {
         /// The names in it.
         names: String,
     },
-    /// The certificate's time is over, or this host's clock is ahead.
-    #[error("the certificate of {address} expired at {clocks}; renew it, or set the clock that is wrong")]
-    CertificateExpired {
-        /// Host and port.
-        address: String,
-        /// What the clocks say.
-        clocks: CertificateClocks,
-    },
-    /// The certificate's time has not begun, or this host's clock is behind.
-    #[error("the certificate of {address} is not valid before {clocks}; set the clock that is wrong")]
-    CertificateNotYetValid {
-        /// Host and port.
-        address: String,
-        /// What the clocks say.
-        clocks: CertificateClocks,
-    },
     /// `https` was asked and something else answered.
     #[error("{address} does not speak TLS; write http:// instead of https:// in --server-url")]
     TlsNotSpoken {
@@ -153,11 +138,38 @@ pub enum JoinError {
         status: u16,
     },
 
+    /// A proxy in between lets no upgrade through.
+    #[error(
+        "a proxy between this worker and {address} takes the upgrade away; make it pass on the headers Upgrade and Connection (nginx: proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\")"
+    )]
+    UpgradeTakenAway {
+        /// Host and port.
+        address: String,
+    },
+
     /// There is nothing to join with.
     #[error(
-        "no join token, and no credential of an earlier run: give the token with --token or GPUSTACK_TOKEN; `gpustack token` on the server's host prints it"
+        "no join token, and no server that this worker has joined before: give the token with --token or GPUSTACK_TOKEN; `gpustack token` on the server's host prints it"
     )]
     NoToken,
+    /// The server that answers is another one than before.
+    #[error(
+        "the server at {address} has another key than the one that this worker joined; if it was set up anew, give its join token with --token or remove {file}, else somebody is in between"
+    )]
+    ServerKeyChanged {
+        /// Host and port.
+        address: String,
+        /// Where the key of before is kept.
+        file: PathBuf,
+    },
+    /// The server cannot prove that it knows the join token.
+    #[error(
+        "what answers at {address} does not know the join token and is not the server; check --server-url and --token, else somebody is in between"
+    )]
+    ServerNotProven {
+        /// Host and port.
+        address: String,
+    },
     /// The join token is not the server's.
     #[error(
         "the server at {address} refuses the join token; give the one that `gpustack token` prints on the server's host with --token"
@@ -166,11 +178,11 @@ pub enum JoinError {
         /// Host and port.
         address: String,
     },
-    /// The worker's own credential is not valid (any more).
+    /// The server does not know this worker (any more).
     #[error(
-        "the server at {address} no longer accepts this worker, which was deleted there or belongs to another server; give the join token with --token to join as new"
+        "the server at {address} does not know this worker, which was deleted there or belongs to another server; give the join token with --token to join as new"
     )]
-    CredentialRefused {
+    WorkerUnknown {
         /// Host and port.
         address: String,
     },
@@ -192,45 +204,52 @@ pub enum JoinError {
         /// The server's sentence.
         message: String,
     },
-    /// A newer session has taken over.
-    #[error("a newer session of this worker has replaced this one")]
-    SessionReplaced,
+    /// Another process took over.
+    #[error(
+        "another process with this worker's identity took its place; is the data directory in use on another host, or a copy of it?"
+    )]
+    TakenOver,
+    /// An administrator removed the worker.
+    #[error("this worker was deleted on the server")]
+    Deleted,
     /// Server and worker are of versions that do not fit.
     #[error("the server does not speak this worker's protocol: {message}; bring both to the same version")]
     ProtocolUnsupported {
         /// The server's sentence.
         message: String,
     },
-    /// The server let the worker join, but gave it nothing to go on with.
-    #[error("the server gave this worker no usable credential; bring both to the same version")]
-    NoCredentialGiven,
+    /// The server let the worker join, but what it said is not understood.
+    #[error("the server's answer is not understood: {detail}; bring both to the same version")]
+    AnswerNotUnderstood {
+        /// The library's words.
+        detail: String,
+    },
     /// The server does not accept what the worker says of itself.
-    #[error("the server refuses this worker ({status}): {message}")]
+    #[error("the server refuses this worker: {message}")]
     Rejected {
-        /// HTTP status.
-        status: u16,
         /// The server's sentence.
         message: String,
     },
-    /// The server is starting or busy.
-    #[error("the server is not ready ({status}): {message}; the worker tries again by itself")]
+    /// The server is starting, stopping or busy.
+    #[error("the server is busy or not ready; the worker tries again by itself")]
     Unavailable {
-        /// HTTP status.
-        status: u16,
-        /// The server's sentence.
-        message: String,
-        /// When to try again, in seconds, when the server says it.
-        retry_after_s: Option<u64>,
+        /// When to try again, when the server says it.
+        retry_after: Option<Duration>,
     },
-    /// The server failed.
-    #[error("the server failed ({status}): {message}; its log has the cause under request id {request_id}")]
-    ServerFailed {
-        /// HTTP status.
-        status: u16,
-        /// The server's sentence.
-        message: String,
-        /// Names the request in the server's log.
-        request_id: String,
+    /// The server ends in good order.
+    #[error("the server stops; coming back in {} s", retry_after.as_secs())]
+    ServerStopping {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Nothing has come from the server for too long.
+    #[error("the server gave no sign of life over the link; it hangs, or the network between drops packets")]
+    Silent,
+    /// The link ended otherwise.
+    #[error("the link to the server broke: {detail}")]
+    Broken {
+        /// What happened.
+        detail: String,
     },
 }
 
@@ -243,30 +262,21 @@ pub enum Pace {
     Slow,
 }
 
-/// What the clocks say about a certificate, in milliseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "the unit belongs into each name")]
-pub struct CertificateClocks {
-    /// Where its validity begins or ends; absent when TLS did not tell.
-    pub limit_ms: Option<i64>,
-    /// This host's clock.
-    pub ours_ms: i64,
-    /// The server's clock, when it told.
-    pub server_ms: Option<i64>,
-}
-
 impl JoinError {
     /// How soon to try again.
     pub fn pace(&self) -> Pace {
         match self {
             Self::NoToken
+            | Self::ServerKeyChanged { .. }
+            | Self::ServerNotProven { .. }
             | Self::WrongToken { .. }
-            | Self::CredentialRefused { .. }
+            | Self::WorkerUnknown { .. }
             | Self::NameTaken { .. }
             | Self::ReplacementNeeded { .. }
             | Self::IdentityDuplicated { .. }
+            | Self::TakenOver
             | Self::ProtocolUnsupported { .. }
-            | Self::NoCredentialGiven
+            | Self::AnswerNotUnderstood { .. }
             | Self::Rejected { .. } => Pace::Slow,
             _ => Pace::Quick,
         }
@@ -275,57 +285,9 @@ impl JoinError {
     /// When the server wishes the next attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unavailable { retry_after_s, .. } => retry_after_s.map(Duration::from_secs),
+            Self::Unavailable { retry_after } => *retry_after,
+            Self::ServerStopping { retry_after } => Some(*retry_after),
             _ => None,
         }
-    }
-
-    /// Whether the server has said that the session is over, so that only a new one helps.
-    pub fn ends_session(&self) -> bool {
-        matches!(
-            self,
-            Self::SessionReplaced
-                | Self::CredentialRefused { .. }
-                | Self::IdentityDuplicated { .. }
-                | Self::NameTaken { .. }
-                | Self::ReplacementNeeded { .. }
-                | Self::ProtocolUnsupported { .. }
-        )
-    }
-}
-
-impl fmt::Display for CertificateClocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.limit_ms {
-            Some(limit_ms) => f.write_str(&utc(limit_ms))?,
-            None => f.write_str("a time that it does not tell")?,
-        }
-        write!(f, " (this host's clock says {}, ", utc(self.ours_ms))?;
-        match self.server_ms {
-            Some(server_ms) => write!(f, "the server's {})", utc(server_ms)),
-            None => f.write_str("the server's is unknown)"),
-        }
-    }
-}
-
-fn utc(milliseconds: i64) -> String {
-    DateTime::from_timestamp_millis(milliseconds)
-        .map_or_else(|| format!("{milliseconds} ms"), |time| time.to_rfc3339_opts(SecondsFormat::Secs, true))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_certificate_of_the_future_shows_both_clocks() {
-        let clocks =
-            CertificateClocks { limit_ms: Some(1_760_000_000_000), ours_ms: 1_000, server_ms: Some(1_760_000_100_000) };
-        let error = JoinError::CertificateNotYetValid { address: "h:443".into(), clocks };
-        assert_eq!(
-            error.to_string(),
-            "the certificate of h:443 is not valid before 2025-10-09T08:53:20Z (this host's clock says \
-             1970-01-01T00:00:01Z, the server's 2025-10-09T08:55:00Z); set the clock that is wrong"
-        );
     }
 }
