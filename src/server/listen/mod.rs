@@ -1,11 +1,12 @@
 //! Connections of browsers, programs and workers: accepted, guarded by deadlines, and ended in an orderly way.
 
+mod connection_io;
 mod tls;
-mod write_deadline;
 
 pub use tls::{Tls, TlsError};
 
 use axum::Router;
+use connection_io::ConnectionIo;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,7 +24,6 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
-use write_deadline::WriteDeadline;
 
 /// Handshake and first request together must arrive within so long.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -132,22 +132,21 @@ impl Connections {
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
         let connections = self.clone();
         self.tracker.spawn(async move {
-            let _permit = permit;
             tokio::select! {
                 () = connections.cut.cancelled() => {}
-                () = connections.answer(stream, peer) => {}
+                () = connections.answer(stream, peer, permit) => {}
             }
         });
     }
 
-    async fn answer(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn answer(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
         // a connection may become a link
         link::tune_socket(&stream);
         let Some(tls) = &self.tls else {
-            let stream = WriteDeadline::new(stream, self.write_limit);
+            let stream = ConnectionIo::new(stream, self.write_limit, place);
             return self.serve_http(stream, PeerAddress { addr: peer, https: false }).await;
         };
-        match timeout(FIRST_REQUEST_TIMEOUT, handshake(tls, stream, self.write_limit)).await {
+        match timeout(FIRST_REQUEST_TIMEOUT, handshake(tls, stream, self.write_limit, place)).await {
             Ok(Ok(Some(stream))) => self.serve_http(stream, PeerAddress { addr: peer, https: true }).await,
             Ok(Ok(None)) => {}
             Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
@@ -211,7 +210,8 @@ async fn handshake(
     tls: &Tls,
     mut stream: TcpStream,
     write_limit: Duration,
-) -> io::Result<Option<TlsStream<WriteDeadline>>> {
+    place: OwnedSemaphorePermit,
+) -> io::Result<Option<TlsStream<ConnectionIo>>> {
     let mut first = [0];
     let peeked = stream.peek(&mut first).await?;
     // a TLS record begins with a type below 32, an HTTP request with a letter
@@ -222,7 +222,7 @@ async fn handshake(
         stream.shutdown().await?;
         return Ok(None);
     }
-    tls.acceptor().accept(WriteDeadline::new(stream, write_limit)).await.map(Some)
+    tls.acceptor().accept(ConnectionIo::new(stream, write_limit, place)).await.map(Some)
 }
 
 fn http_builder() -> auto::Builder<TokioExecutor> {

@@ -86,6 +86,34 @@ async fn no_more_connections_are_answered_at_once_than_the_cap_allows() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_upgraded_keeps_its_place_until_its_bytes_end() {
+    let (sender, mut upgraded) = tokio::sync::mpsc::channel(1);
+    let router = Router::new().route("/", get({
+        async move |mut request: http::Request<axum::body::Body>| {
+            let io = hyper::upgrade::on(&mut request);
+            tokio::spawn(async move { sender.send(io.await.unwrap()).await });
+            http::Response::builder()
+                .status(http::StatusCode::SWITCHING_PROTOCOLS)
+                .header("upgrade", "link")
+                .header("connection", "upgrade")
+                .body(axum::body::Body::empty())
+                .unwrap()
+        }
+    }));
+    let router = router.route("/other", get(async || "answered"));
+    let server = start_within(Limits { connections: 1, ..LIMITS }, router, None).await;
+    let mut link = TcpStream::connect(server.address).await.unwrap();
+    link.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: link\r\n\r\n").await.unwrap();
+    let io = upgraded.recv().await.unwrap();
+    let mut waiting = TcpStream::connect(server.address).await.unwrap();
+    let asked = ask(&mut waiting, "GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let mut asked = std::pin::pin!(asked);
+    assert!(timeout(Duration::from_millis(200), asked.as_mut()).await.is_err(), "there is no place");
+    drop(io);
+    assert!(asked.await.ends_with("answered"));
+}
+
+#[tokio::test]
 async fn tls_is_spoken_and_told_to_handlers() {
     let dir = tempfile::tempdir().unwrap();
     let (tls, certificate) = self_signed(&dir);
