@@ -145,9 +145,13 @@ fn split(status: &WorkerStatus) -> (WorkerStatus, Vec<Reading>) {
         if let Some(core) = &mut device.core {
             take(core.utilization_rate.take(), PERCENT);
         }
+        let total = device.memory.as_ref().and_then(|memory| memory.total);
         if let Some(memory) = &mut device.memory {
             take(memory.utilization_rate.take(), PERCENT);
-            take(memory.used.take().map(|used| used as f64), share(memory.total));
+            take(memory.used.take().map(|used| used as f64), share(total));
+        }
+        for process in device.processes.iter_mut().flatten() {
+            take(process.memory_bytes.take().map(|used| used as f64), share(total));
         }
     }
     for problem in &mut facts.problems {
@@ -270,7 +274,7 @@ mod tests {
         reporting.server.until(|calls| calls.len() == 1).await;
         reporting.latest.send_replace(Some(Arc::new(WorkerStatus::default())));
         let calls = reporting.server.until(|calls| calls.len() == 2).await;
-        assert!(matches!(&calls[1].said, Said::Report(reported) if *reported == WorkerStatus::default()));
+        assert!(matches!(&calls[1].said, Said::Report(reported) if **reported == WorkerStatus::default()));
         reporting.task.abort();
     }
 

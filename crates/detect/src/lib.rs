@@ -5,13 +5,18 @@
 //! cannot be known is absent, and why is a [`api::Problem`] beside the facts that are known.
 
 mod ascend;
+mod bar_table;
 mod detector;
+mod figures;
+mod files;
 mod history;
 mod host;
+mod pci;
 mod problem_ages;
+mod sections;
 mod text;
 mod tool;
 mod vendor;
 
-pub use detector::{Detector, DetectorConfig, Inventory};
+pub use detector::{Detector, DetectorConfig, Inventory, Printed};
 pub use host::{HostFacts, HostSampler};

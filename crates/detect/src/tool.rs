@@ -2,13 +2,16 @@
 //! and a bounded output, and there is never more than one of it. A broken card can make its tool hang in the kernel,
 //! where not even SIGKILL ends it; such a process is left alone and no second one is started beside it.
 
+use crate::Printed;
+use crate::text;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -22,9 +25,14 @@ const OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
 /// The supervisor answers at the deadline; this is for the case that it cannot, being held up before the tool starts.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
+/// Of so many questions the last answer is kept for a look at what the tool really prints.
+const KEPT_ANSWERS: usize = 128;
+
 /// One tool of a vendor.
 pub(crate) struct Tool {
     name: &'static str,
+    /// The beginning of what it printed last, by the question.
+    printed: Mutex<BTreeMap<String, Printed>>,
     deadline: Duration,
     /// Held by whoever has a process of this tool, until the process and all its output pipes are gone.
     slot: Arc<Semaphore>,
@@ -82,7 +90,16 @@ pub(crate) enum ToolError {
 
 impl Tool {
     pub(crate) fn new(name: &'static str, deadline: Duration) -> Self {
-        Self { name, deadline, slot: Arc::new(Semaphore::new(1)) }
+        Self { name, printed: Mutex::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The beginning of what it printed at its last runs, one for each question.
+    pub(crate) fn printed(&self) -> Vec<Printed> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     pub(crate) fn deadline(&self) -> Duration {
@@ -91,7 +108,32 @@ impl Tool {
 
     /// Finds the tool and runs it once. Ends by the deadline, whatever the tool, its disk or the kernel do. When the
     /// caller goes away the run is still ended by its deadline.
-    pub(crate) async fn run<F>(&self, arguments: &'static [&'static str], places: F) -> Result<ToolOutput, ToolError>
+    pub(crate) async fn run<F>(&self, arguments: &[&str], places: F) -> Result<ToolOutput, ToolError>
+    where
+        F: FnOnce() -> Places + Send + 'static,
+    {
+        let question = arguments.join(" ");
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let answer = self.run_once(arguments, places).await;
+        self.keep(question, &answer);
+        answer
+    }
+
+    fn keep(&self, question: String, answer: &Result<ToolOutput, ToolError>) {
+        let (exit_code, output) = match answer {
+            Ok(output) => (output.exit_code, text::sample(&output.all())),
+            Err(ToolError::OutputTooLong { start }) => (None, text::sample(&String::from_utf8_lossy(start))),
+            Err(ToolError::Missing) => return,
+            Err(error) => (None, error.to_string()),
+        };
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.len() < KEPT_ANSWERS || printed.contains_key(&question) {
+            let tool = self.name.to_owned();
+            printed.insert(question.clone(), Printed { tool, question, exit_code, output });
+        }
+    }
+
+    async fn run_once<F>(&self, arguments: Vec<String>, places: F) -> Result<ToolOutput, ToolError>
     where
         F: FnOnce() -> Places + Send + 'static,
     {
@@ -103,7 +145,7 @@ impl Tool {
         // thread does no harm then: neither the runtime nor the end of the process waits for it.
         let start = move || {
             let _in_runtime = runtime.enter();
-            match find_and_start(name, arguments, &places()) {
+            match find_and_start(name, &arguments, &places()) {
                 Ok(run) => drop(runtime.spawn(run.supervise(deadline, slot, answer))),
                 Err(error) => {
                     drop(slot);
@@ -120,7 +162,7 @@ impl Tool {
     }
 }
 
-fn find_and_start(name: &str, arguments: &[&str], places: &Places) -> Result<Run, ToolError> {
+fn find_and_start(name: &str, arguments: &[String], places: &Places) -> Result<Run, ToolError> {
     let program = find(name, &places.directories).ok_or(ToolError::Missing)?;
     Run::start(&program, arguments, &library_path(&places.libraries)).map_err(ToolError::NotStarted)
 }
@@ -165,7 +207,7 @@ struct Run {
 }
 
 impl Run {
-    fn start(program: &Path, arguments: &[&str], library_path: &OsStr) -> io::Result<Self> {
+    fn start(program: &Path, arguments: &[String], library_path: &OsStr) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(arguments)
             .env("LD_LIBRARY_PATH", library_path)

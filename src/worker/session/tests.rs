@@ -240,7 +240,7 @@ async fn a_new_detection_is_reported_in_its_session() {
     running.server.until(|calls| calls.iter().any(|call| matches!(call.said, Said::Report(_)))).await;
     let status = WorkerStatus { gpu_devices: Some(Vec::new()), ..WorkerStatus::default() };
     running.latest.send_replace(Some(Arc::new(status.clone())));
-    let is_new = |call: &Call| matches!(&call.said, Said::Report(reported) if *reported == status);
+    let is_new = |call: &Call| matches!(&call.said, Said::Report(reported) if **reported == status);
     running.server.until(|calls| calls.iter().any(is_new)).await;
     running.stop().await;
 }

@@ -21,7 +21,7 @@ pub struct Call {
 pub enum Said {
     Begin { request: RegisterRequest, proof: Proof },
     Beat { request: HeartbeatRequest, credential: String },
-    Report(WorkerStatus),
+    Report(Box<WorkerStatus>),
 }
 
 /// What the server does with a call.
@@ -125,7 +125,7 @@ impl Transport for FakeTransport {
     }
 
     async fn report_status(&self, report: &StatusReport, _credential: &Secret) -> Result<(), JoinError> {
-        let number = self.note(Said::Report(report.status.clone()));
+        let number = self.note(Said::Report(Box::new(report.status.clone())));
         perform((self.on_report)(number)).await
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn diagnose(output: &str) -> Option<Reason> {
     if code == DEVICE_IN_USE {
         return Some(Reason::DeviceInUseElsewhere { tool, code });
     }
-    Some(Reason::DriverInitFailed { tool, code })
+    Some(Reason::DriverInitFailed { tool, code, nodes: Vec::new() })
 }
 
 /// The file of a loader's error: `… error while loading shared libraries: libc_sec.so: cannot open …`.
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn init_failed(code: i32) -> Reason {
-        Reason::DriverInitFailed { tool: TOOL.to_owned(), code }
+        Reason::DriverInitFailed { tool: TOOL.to_owned(), code, nodes: Vec::new() }
     }
 
     #[test]
