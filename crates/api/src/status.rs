@@ -326,6 +326,8 @@ pub enum DeviceType {
     Corex,
     /// Cambricon.
     Mlu,
+    /// MetaX.
+    Maca,
     /// Anything else.
     #[default]
     #[serde(other)]

@@ -1,8 +1,16 @@
 //! Ties the vendors together.
 
+use crate::amd::AMD;
 use crate::ascend::Ascend;
+use crate::cambricon::CAMBRICON;
 use crate::files::Root;
 use crate::history::{History, Standing};
+use crate::hygon::HYGON;
+use crate::iluvatar::ILUVATAR;
+use crate::metax::METAX;
+use crate::moore_threads::MOORE_THREADS;
+use crate::nvidia::NVIDIA;
+use crate::one_tool::OneTool;
 use crate::pci::{self, Accelerator, Driver};
 use crate::problem_ages::ProblemAges;
 use crate::vendor::{Finding, Maker, Outcome, Vendor};
@@ -87,7 +95,9 @@ pub struct Printed {
 impl Detector {
     /// Looks at nothing yet.
     pub fn new(config: &DetectorConfig) -> Self {
-        let vendors: Vec<Box<dyn Vendor>> = vec![Box::new(Ascend::new(config))];
+        let one_tool = [NVIDIA, AMD, HYGON, METAX, CAMBRICON, ILUVATAR, MOORE_THREADS];
+        let mut vendors: Vec<Box<dyn Vendor>> = vec![Box::new(Ascend::new(config))];
+        vendors.extend(one_tool.map(|description| Box::new(OneTool::new(description, config)) as Box<dyn Vendor>));
         Self {
             root: Root::new(&config.root),
             vendors: vendors.into_iter().map(|vendor| (vendor, History::default())).collect(),

@@ -76,6 +76,15 @@ pub(crate) fn mebibytes(text: &str) -> Figure<u64> {
     integer(bare)?.checked_mul(MIB_BYTES).ok_or(AbsentWhy::Unreadable)
 }
 
+/// `858/65536 MiB`, `0 MiB/ 23374 MiB`, `114MiB / 32768MiB`: used and total, in bytes.
+pub(crate) fn memory_pair(text: &str) -> Figure<(u64, u64)> {
+    if let Some(why) = absent(text) {
+        return Err(why);
+    }
+    let (used, total) = text.split_once('/').ok_or(AbsentWhy::Unreadable)?;
+    Ok((mebibytes(used)?, mebibytes(total)?))
+}
+
 fn within(number: f64, is_possible: bool) -> Figure<f64> {
     if is_possible { Ok(number) } else { Err(AbsentWhy::Unreadable) }
 }
@@ -139,6 +148,17 @@ mod tests {
         assert_eq!(celsius("65535"), Err(AbsentWhy::Unreadable));
         assert_eq!(watts("-5"), Err(AbsentWhy::Unreadable));
         assert_eq!(mebibytes("99999999999999999999"), Err(AbsentWhy::Unreadable));
+    }
+
+    #[test]
+    fn pairs_come_with_one_unit_or_two() {
+        let expected = Ok((MIB_BYTES, 2 * MIB_BYTES));
+        for text in ["1/2 MiB", "1 MiB/ 2 MiB", "1MiB / 2MiB", "1/2", " 1 MB / 2 MB "] {
+            assert_eq!(memory_pair(text), expected, "{text}");
+        }
+        assert_eq!(memory_pair("N/A"), Err(AbsentWhy::NotAvailable));
+        assert_eq!(memory_pair("N/A / N/A"), Err(AbsentWhy::Unreadable));
+        assert_eq!(memory_pair("1"), Err(AbsentWhy::Unreadable));
     }
 
     proptest::proptest! {

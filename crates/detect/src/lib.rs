@@ -4,13 +4,23 @@
 //! [`HostSampler`] reads what the kernel says of processors, memory and disks. Neither ever fails as a whole: what
 //! cannot be known is absent, and why is a [`api::Problem`] beside the facts that are known.
 
+mod amd;
 mod ascend;
 mod bar_table;
+mod cambricon;
+mod card;
 mod detector;
 mod figures;
 mod files;
 mod history;
 mod host;
+mod hygon;
+mod iluvatar;
+mod json;
+mod metax;
+mod moore_threads;
+mod nvidia;
+mod one_tool;
 mod pci;
 mod problem_ages;
 mod sections;

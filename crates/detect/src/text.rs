@@ -66,6 +66,29 @@ fn bounded(lines: impl Iterator<Item = String>, most_characters: usize) -> Strin
     excerpt
 }
 
+/// The file of a loader's error: `… error while loading shared libraries: libc_sec.so: cannot open …`.
+pub(crate) fn missing_library(printed: &str) -> Option<String> {
+    let library = |line: &str| {
+        let (_, after) = line.split_once("error while loading shared libraries:")?;
+        let (library, _) = after.split_once(':')?;
+        Some(cell(library))
+    };
+    printed.lines().find_map(library)
+}
+
+/// The first word and what follows it.
+pub(crate) fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    text.split_once(char::is_whitespace).map_or((text, ""), |(first, rest)| (first, rest.trim_start()))
+}
+
+/// The word that follows the first `label` in what a tool printed.
+pub(crate) fn after(printed: &str, label: &str) -> Option<String> {
+    let (_, after) = printed.split_once(label)?;
+    let word = cell(first_word(after.lines().next()?).0);
+    (!word.is_empty() && crate::figures::absent(&word).is_none()).then_some(word)
+}
+
 /// One word or name out of a tool's table, bounded and clean.
 pub(crate) fn cell(text: &str) -> String {
     visible(text).chars().take(CELL_CHARACTERS).collect()

@@ -4,6 +4,8 @@
 
 use crate::Printed;
 use crate::text;
+use crate::vendor::Finding;
+use api::Reason;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -88,22 +90,30 @@ pub(crate) enum ToolError {
     OutputLost(io::Error),
 }
 
+impl ToolError {
+    /// The problem that it is.
+    pub(crate) fn finding(self, of: &Tool) -> Finding {
+        let tool = of.name.to_owned();
+        Finding::error(match self {
+            Self::Missing => Reason::ToolMissing { tool },
+            Self::TimedOut | Self::StillRunning => Reason::ToolTimedOut { tool, timeout_s: of.deadline.as_secs() },
+            Self::NotStarted(error) => Reason::ToolNotStarted { tool, error: error.to_string() },
+            Self::OutputTooLong { start } => {
+                Reason::ToolOutputUnknown { tool, output: text::excerpt(&String::from_utf8_lossy(&start)) }
+            }
+            Self::OutputLost(error) => Reason::ToolFailed { tool, exit_code: None, output: error.to_string() },
+        })
+    }
+}
+
 impl Tool {
     pub(crate) fn new(name: &'static str, deadline: Duration) -> Self {
         Self { name, printed: Mutex::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// The beginning of what it printed at its last runs, one for each question.
     pub(crate) fn printed(&self) -> Vec<Printed> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    pub(crate) fn deadline(&self) -> Duration {
-        self.deadline
     }
 
     /// Finds the tool and runs it once. Ends by the deadline, whatever the tool, its disk or the kernel do. When the

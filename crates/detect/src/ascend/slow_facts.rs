@@ -210,7 +210,7 @@ impl SlowFacts {
         Ok(())
     }
 
-    /// Cards without ports say so at the first question; without the program there is nobody to ask.
+    /// Listing without ports say so at the first question; without the program there is nobody to ask.
     async fn ask_port(
         &mut self,
         id: ChipId,

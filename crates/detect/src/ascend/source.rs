@@ -52,18 +52,7 @@ impl Program {
 
     /// Why it gave no answer.
     pub(super) fn finding(&self, error: ToolError) -> Finding {
-        let tool = self.tool.name().to_owned();
-        Finding::error(match error {
-            ToolError::Missing => Reason::ToolMissing { tool },
-            ToolError::TimedOut | ToolError::StillRunning => {
-                Reason::ToolTimedOut { tool, timeout_s: self.tool.deadline().as_secs() }
-            }
-            ToolError::NotStarted(error) => Reason::ToolNotStarted { tool, error: error.to_string() },
-            ToolError::OutputTooLong { start } => {
-                Reason::ToolOutputUnknown { tool, output: text::excerpt(&String::from_utf8_lossy(&start)) }
-            }
-            ToolError::OutputLost(error) => Reason::ToolFailed { tool, exit_code: None, output: error.to_string() },
-        })
+        error.finding(&self.tool)
     }
 }
 
