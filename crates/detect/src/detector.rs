@@ -3,6 +3,7 @@
 use crate::amd::AMD;
 use crate::ascend::Ascend;
 use crate::cambricon::CAMBRICON;
+use crate::checks::{self, Check, Seen};
 use crate::files::Root;
 use crate::history::{History, Standing};
 use crate::hygon::HYGON;
@@ -76,6 +77,8 @@ pub struct Inventory {
     pub stale_s: Option<u64>,
     /// Accelerators on the PCI bus that no driver has taken.
     pub undriven: Vec<PciDevice>,
+    /// Every point of the environment that was looked at, for the makers that have something on this host.
+    pub checks: Vec<Check>,
 }
 
 /// The beginning of what a vendor's tool printed, for people who look into a layout that is not understood. Secrets in
@@ -115,7 +118,9 @@ impl Detector {
         let mut devices = Vec::new();
         let mut findings = Vec::new();
         let mut stale_since: Option<Instant> = None;
-        for standing in join_all(looks).await {
+        let mut checks = Vec::new();
+        for (standing, more_checks) in join_all(looks).await {
+            checks.extend(more_checks);
             findings.extend(standing.findings);
             stale_since = stale_since.into_iter().chain(standing.stale_since).min();
             devices.extend(standing.devices);
@@ -129,6 +134,7 @@ impl Detector {
             problems: self.problem_ages.date(findings, now),
             stale_s: stale_since.map(|since| now.saturating_duration_since(since).as_secs()),
             undriven: on_bus.iter().filter(|found| found.driver == Driver::None).map(Accelerator::listed).collect(),
+            checks,
         }
     }
 
@@ -138,15 +144,30 @@ impl Detector {
     }
 }
 
-async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelerator]) -> Standing {
+async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelerator]) -> (Standing, Vec<Check>) {
     let maker = vendor.maker();
     let own: Vec<&Accelerator> = on_bus.iter().filter(|found| found.maker == maker).collect();
     let survey = vendor.survey(&own).await;
     let not_driven = own.iter().filter(|found| found.driver == Driver::None).count();
-    let first_findings = findings(survey.findings, &survey.outcome, maker, not_driven);
+    let is_nothing = matches!(survey.outcome, Outcome::Nothing) && own.is_empty();
+    let found = findings(survey.findings, &survey.outcome, maker, not_driven);
     let mut standing = history.settle(survey.outcome, Instant::now());
-    standing.findings.splice(0..0, first_findings);
-    standing
+    standing.findings.splice(0..0, found);
+    let mut seen = vec![devices_seen(maker, own.len(), not_driven, &standing)];
+    seen.extend(survey.seen);
+    let checks = if is_nothing { Vec::new() } else { checks::judged(seen, &standing.findings) };
+    (standing, checks)
+}
+
+fn devices_seen(maker: Maker, on_bus: usize, without_driver: usize, standing: &Standing) -> Seen {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let listed = if standing.stale_since.is_some() { 0 } else { standing.devices.len() };
+    Seen::Devices {
+        vendor: maker.name().to_owned(),
+        on_bus: count(on_bus),
+        without_driver: count(without_driver),
+        listed: count(listed),
+    }
 }
 
 /// Without a driver nothing else of a vendor works, and whatever its tool says of that is the same problem again.

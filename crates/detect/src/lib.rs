@@ -9,6 +9,7 @@ mod ascend;
 mod bar_table;
 mod cambricon;
 mod card;
+mod checks;
 mod detector;
 mod figures;
 mod files;
@@ -19,6 +20,8 @@ mod iluvatar;
 mod json;
 mod metax;
 mod moore_threads;
+#[cfg(test)]
+mod mutations;
 mod nvidia;
 mod one_tool;
 mod pci;
@@ -28,5 +31,6 @@ mod text;
 mod tool;
 mod vendor;
 
+pub use checks::{Check, NodeAccess, NodeState, Seen};
 pub use detector::{Detector, DetectorConfig, Inventory, Printed};
 pub use host::{HostFacts, HostSampler};

@@ -7,7 +7,7 @@ use crate::pci::{Accelerator, Driver};
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
 use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
-use crate::{DetectorConfig, Printed};
+use crate::{DetectorConfig, Printed, Seen};
 use api::{DeviceType, Reason};
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -228,10 +228,27 @@ impl OneTool {
         let reading = Reading { devices, unhealthy };
         let mut findings = answer.findings;
         if answer.is_partial {
-            return Survey { outcome: Outcome::Failed { partial: reading }, findings };
+            return self.survey_with(Outcome::Failed { partial: reading }, findings);
         }
         findings.extend(missing(&reading, on_bus));
-        Survey { outcome: Outcome::Read(reading), findings }
+        self.survey_with(Outcome::Read(reading), findings)
+    }
+
+    fn failed(&self, findings: Vec<Finding>) -> Survey {
+        self.survey_with(Outcome::Failed { partial: Reading::default() }, findings)
+    }
+
+    fn survey_with(&self, outcome: Outcome, findings: Vec<Finding>) -> Survey {
+        let vendor = self.description.maker.name().to_owned();
+        let mut seen: Vec<Seen> = self.tools.get(self.good_way).map(Tool::seen).into_iter().collect();
+        let told = match &outcome {
+            Outcome::Read(reading) | Outcome::Failed { partial: reading } => {
+                reading.devices.iter().find_map(|device| device.driver_version.clone())
+            }
+            Outcome::Nothing => None,
+        };
+        seen.push(Seen::Driver { vendor, running: told.or_else(|| self.driver_version()), installed: None });
+        Survey { outcome, findings, seen }
     }
 
     /// Devices whose driver runs and whose nodes are here, and no tool to ask about them.
@@ -239,8 +256,8 @@ impl OneTool {
         let is_driven = on_bus.iter().any(|found| found.driver == Driver::Loaded);
         let is_wanted = || self.description.nodes.iter().any(|node| self.root.path(node).exists());
         match self.description.ways.first().filter(|_| is_driven && is_wanted()) {
-            Some(way) => failed(vec![Finding::error(Reason::ToolMissing { tool: way.tool.to_owned() })]),
-            None => Survey { outcome: Outcome::Nothing, findings: Vec::new() },
+            Some(way) => self.failed(vec![Finding::error(Reason::ToolMissing { tool: way.tool.to_owned() })]),
+            None => self.survey_with(Outcome::Nothing, Vec::new()),
         }
     }
 }
@@ -262,7 +279,7 @@ impl Vendor for OneTool {
                 Err(ToolError::Missing) => continue,
                 Err(error) => {
                     findings.extend(self.finding(number, error));
-                    return failed(findings);
+                    return self.failed(findings);
                 }
             };
             let Some(mut answer) = (way.parse)(&output) else {
@@ -275,16 +292,12 @@ impl Vendor for OneTool {
             self.recall(&mut answer.cards);
             return self.survey_of(answer, on_bus);
         }
-        if findings.is_empty() { self.without_tool(on_bus) } else { failed(findings) }
+        if findings.is_empty() { self.without_tool(on_bus) } else { self.failed(findings) }
     }
 
     fn printed(&self) -> Vec<Printed> {
         self.tools.iter().flat_map(Tool::printed).collect()
     }
-}
-
-fn failed(findings: Vec<Finding>) -> Survey {
-    Survey { outcome: Outcome::Failed { partial: Reading::default() }, findings }
 }
 
 /// The tool finds nothing where the bus has cards with their driver.

@@ -2,9 +2,9 @@
 //! and a bounded output, and there is never more than one of it. A broken card can make its tool hang in the kernel,
 //! where not even SIGKILL ends it; such a process is left alone and no second one is started beside it.
 
-use crate::Printed;
 use crate::text;
 use crate::vendor::Finding;
+use crate::{Printed, Seen};
 use api::Reason;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub(crate) struct Tool {
     name: &'static str,
     /// The beginning of what it printed last, by the question.
     printed: Mutex<BTreeMap<String, Printed>>,
+    /// Where it was found last.
+    program: Arc<Mutex<Option<PathBuf>>>,
     deadline: Duration,
     /// Held by whoever has a process of this tool, until the process and all its output pipes are gone.
     slot: Arc<Semaphore>,
@@ -108,7 +110,13 @@ impl ToolError {
 
 impl Tool {
     pub(crate) fn new(name: &'static str, deadline: Duration) -> Self {
-        Self { name, printed: Mutex::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
+        Self { name, printed: Mutex::default(), program: Arc::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The point of a host's environment that it is.
+    pub(crate) fn seen(&self) -> Seen {
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        Seen::Tool { tool: self.name.to_owned(), path: program.clone() }
     }
 
     /// The beginning of what it printed at its last runs, one for each question.
@@ -151,11 +159,15 @@ impl Tool {
         let deadline = Instant::now() + self.deadline;
         let (name, runtime) = (self.name, Handle::current());
         let (answer, answered) = oneshot::channel();
+        let found = Arc::clone(&self.program);
         // Searching directories and starting a program wait for disks, and on a dead network disk for ever. A plain
         // thread does no harm then: neither the runtime nor the end of the process waits for it.
         let start = move || {
             let _in_runtime = runtime.enter();
-            match find_and_start(name, &arguments, &places()) {
+            let places = places();
+            let program = find(name, &places.directories);
+            found.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&program);
+            match start_program(program, &arguments, &places) {
                 Ok(run) => drop(runtime.spawn(run.supervise(deadline, slot, answer))),
                 Err(error) => {
                     drop(slot);
@@ -172,8 +184,8 @@ impl Tool {
     }
 }
 
-fn find_and_start(name: &str, arguments: &[String], places: &Places) -> Result<Run, ToolError> {
-    let program = find(name, &places.directories).ok_or(ToolError::Missing)?;
+fn start_program(program: Option<PathBuf>, arguments: &[String], places: &Places) -> Result<Run, ToolError> {
+    let program = program.ok_or(ToolError::Missing)?;
     Run::start(&program, arguments, &library_path(&places.libraries)).map_err(ToolError::NotStarted)
 }
 

@@ -1,7 +1,7 @@
 //! What every vendor's part of the crate gives to the detector.
 
-use crate::Printed;
 use crate::pci::Accelerator;
+use crate::{Printed, Seen};
 use api::{GpuDevice, Reason, Severity};
 use async_trait::async_trait;
 
@@ -70,6 +70,8 @@ pub(crate) struct Survey {
     pub outcome: Outcome,
     /// What is wrong with the tool, the driver or the nodes.
     pub findings: Vec<Finding>,
+    /// What was looked at, whether it is wrong or not; nothing where the maker has nothing on this host.
+    pub seen: Vec<Seen>,
 }
 
 /// Whether the devices could be read.

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on fails the test")]
 
 use api::{AbsentWhy, DeviceHealth, GpuDevice, PowerScope, Reason, Severity};
-use detect::{Detector, DetectorConfig, Inventory};
+use detect::{Check, Detector, DetectorConfig, Inventory, Seen};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -400,6 +400,55 @@ async fn a_card_of_two_chips_has_one_power_reading() {
     assert_eq!(power, [card(178.5), (None, None), card(186.3), (None, None)]);
     let physical: Vec<_> = inventory.devices.iter().map(|device| device.physical_index.unwrap()).collect();
     assert_eq!(physical, [8, 9, 10, 11]);
+}
+
+/// Each point with what is wrong with it, the host's own numbers of users aside.
+fn points(inventory: &Inventory) -> Vec<String> {
+    let point = |check: &Check| {
+        let seen = match &check.seen {
+            Seen::Devices { vendor, on_bus, without_driver, listed } => {
+                format!("{vendor}: {on_bus} on the bus, {without_driver} without a driver, {listed} listed")
+            }
+            Seen::Tool { tool, path } => format!("{tool}: {}", if path.is_some() { "found" } else { "nowhere" }),
+            Seen::Node { path, state, .. } => format!("{path}: {state:?}"),
+            Seen::Driver { running, installed, .. } => format!("driver: {running:?} runs, {installed:?} installed"),
+            Seen::Firmware { versions, .. } => format!("firmware: {versions:?}"),
+            Seen::Runtime { version, .. } => format!("runtime: {version:?}"),
+            Seen::Variable { name, value } => format!("{name}={value}"),
+        };
+        let problem = check.problem.as_ref().map(|(severity, reason)| format!(" -> {severity:?} {reason:?}"));
+        format!("{seen}{}", problem.unwrap_or_default())
+    };
+    inventory.checks.iter().map(point).collect()
+}
+
+#[tokio::test]
+async fn every_point_of_a_host_in_good_order_passes() {
+    let mut host = Host::with_eight_cards();
+    host.variables.insert("ASCEND_VISIBLE_DEVICES".into(), "0-7".into());
+    pci(&host, "0000:c0:00.0", ["0x19e5", "0xd802", "0x120000"], Some("devdrv_device_driver"));
+    let inventory = host.detect().await;
+    assert!(inventory.checks.iter().all(|check| check.problem.is_none()));
+    insta::assert_debug_snapshot!("points_in_good_order", points(&inventory));
+}
+
+#[tokio::test]
+async fn every_point_of_a_host_with_everything_wrong_fails() {
+    let mut host = Host::with_eight_cards();
+    host.variables.insert("ASCEND_VISIBLE_DEVICES".into(), "8".into());
+    host.variables.insert("ASCEND_RT_VISIBLE_DEVICES".into(), "all of them".into());
+    host.answer("info", &table(0..8, "OK").replacen("| OK |", "| Alarm |", 1).replace("| 7  910B3", "| ?  910B3"));
+    host.answer("info-tboard-i0", &BOARD.replace("Compatibility                  : OK", "Compatibility : NOT OK"));
+    host.remove("dev/hisi_hdc");
+    fs::remove_file(host.path("dev/devmm_svm")).unwrap();
+    fs::create_dir(host.path("dev/devmm_svm")).unwrap();
+    insta::assert_debug_snapshot!("points_with_everything_wrong", points(&host.detect().await));
+}
+
+#[tokio::test]
+async fn a_host_without_anything_of_a_maker_has_no_points_of_it() {
+    let host = Host { root: TempDir::new().unwrap(), variables: BTreeMap::new() };
+    assert_eq!(host.detect().await.checks, []);
 }
 
 fn pci(host: &Host, address: &str, ids: [&str; 3], driver: Option<&str>) {

@@ -1,4 +1,4 @@
-//! What is installed of Ascend's driver, firmware and computing software, from the notes that their installers write.
+//! What is installed of Ascend's driver and computing software, from the notes that their installers write.
 
 use super::environment;
 use crate::files::Root;
@@ -46,8 +46,6 @@ pub(super) struct Installation {
     pub driver_version: Option<String>,
     /// Which firmware goes with it: ranges from and to, both within.
     pub fitting_firmware: Vec<(String, String)>,
-    /// Of the firmware's package; what runs on the card is told by the card.
-    pub firmware_version: Option<String>,
     /// Of the computing software.
     pub runtime_version: Option<String>,
 }
@@ -56,14 +54,10 @@ impl Installation {
     /// Reads a handful of small files.
     pub(super) fn look(root: &Root, runtime_directory: Option<&Path>) -> Self {
         let directories = Directories::look(root);
-        let note = |directory: PathBuf| root.read(directory.join("version.info"));
-        let driver = note(directories.driver());
-        let firmware = note(directories.packages.join("firmware"));
-        let version = |note: &Option<String>| note.as_deref().and_then(|note| assigned(note, &["Version", "version"]));
+        let driver = root.read(directories.driver().join("version.info"));
         Self {
-            driver_version: version(&driver),
+            driver_version: driver.as_deref().and_then(|note| assigned(note, &["Version", "version"])),
             fitting_firmware: driver.as_deref().map(fitting_firmware).unwrap_or_default(),
-            firmware_version: version(&firmware),
             runtime_version: runtime_version(root, &directories.packages, runtime_directory),
         }
     }
@@ -165,8 +159,6 @@ mod tests {
     const DRIVER: &str = "Version=25.0.rc1.1\nascendhal_version=7.35.23\naicpu_version=1.0\n\
         Innerversion=V100R001C21SPC002B220\ncompatible_version=[V100R001C17],[V100R001C21]\n\
         compatible_version_fw=[6.4.0,6.4.99],[7.0.0,7.7.99]\npackage_version=25.0.rc1.1\n";
-    const FIRMWARE: &str = "Version=7.7.0.1.231\nfirmware_version=1.0\npackage_version=25.0.rc1.1\n\
-        compatible_version_drv=[23.0.0,23.0.0.],[25.0,25.0.]\n";
     const RUNTIME: &str = "# version: 1.0\nruntime_running_version=[7.5.0.1.129:8.0.RC3]\n\
         toolkit_running_version=[7.5.0.1.129:8.0.RC3]\n";
 
@@ -174,13 +166,11 @@ mod tests {
     fn the_versions_of_a_usual_installation_are_read() {
         let host = Host::new(&[
             ("usr/local/Ascend/driver/version.info", DRIVER),
-            ("usr/local/Ascend/firmware/version.info", FIRMWARE),
             ("usr/local/Ascend/ascend-toolkit/latest/version.cfg", RUNTIME),
         ]);
         let expected = Installation {
             driver_version: Some("25.0.rc1.1".into()),
             fitting_firmware: vec![("6.4.0".into(), "6.4.99".into()), ("7.0.0".into(), "7.7.99".into())],
-            firmware_version: Some("7.7.0.1.231".into()),
             runtime_version: Some("8.0.RC3".into()),
         };
         assert_eq!(host.installation(), expected);

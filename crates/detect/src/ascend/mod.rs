@@ -22,7 +22,7 @@ use crate::pci::Accelerator;
 use crate::text;
 use crate::tool::Tool;
 use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
-use crate::{DetectorConfig, Printed};
+use crate::{DetectorConfig, Printed, Seen};
 use api::{GpuDevice, Reason, Severity};
 use async_trait::async_trait;
 use environment::TOOL;
@@ -116,7 +116,8 @@ impl Ascend {
         findings.extend(self.misfit_variables(&reading.devices).into_iter().map(Finding::warning));
         findings.extend(nodes.findings(&self.circumstances(&reading, false)));
         findings.extend(chips_without_devices(nodes, &reading));
-        Survey { outcome: Outcome::Read(reading), findings }
+        let seen = self.seen(nodes, &reading, false);
+        Survey { outcome: Outcome::Read(reading), findings, seen }
     }
 
     async fn devices(&mut self, nodes: &Nodes, table: &Table) -> Vec<GpuDevice> {
@@ -150,7 +151,30 @@ impl Ascend {
         if !driver_failed {
             findings.extend(nodes.findings(&self.circumstances(&partial, false)));
         }
-        Survey { outcome: Outcome::Failed { partial }, findings }
+        let seen = self.seen(nodes, &partial, driver_failed);
+        Survey { outcome: Outcome::Failed { partial }, findings, seen }
+    }
+
+    /// Every point of the environment, whether it is wrong or not.
+    fn seen(&self, nodes: &Nodes, reading: &Reading, driver_failed: bool) -> Vec<Seen> {
+        let vendor = || Maker::Huawei.name().to_owned();
+        let installation = &self.slow_facts.installation;
+        let running = reading.devices.iter().find_map(|device| device.driver_version.clone());
+        let firmware: BTreeSet<String> =
+            reading.devices.iter().filter_map(|device| device.firmware_version.clone()).collect();
+        let variable = |name: &str| {
+            let value = self.variables.get(name)?;
+            Some(Seen::Variable { name: name.to_owned(), value: text::cell(value) })
+        };
+        let mut seen = vec![
+            self.sources.smi.tool.seen(),
+            Seen::Driver { vendor: vendor(), running, installed: installation.driver_version.clone() },
+            Seen::Firmware { vendor: vendor(), versions: firmware.into_iter().collect() },
+            Seen::Runtime { vendor: vendor(), version: installation.runtime_version.clone() },
+        ];
+        seen.extend(nodes.seen(&self.circumstances(reading, driver_failed), &self.root));
+        seen.extend(visible::VARIABLES.into_iter().filter_map(variable));
+        seen
     }
 
     fn circumstances(&self, reading: &Reading, driver_failed: bool) -> Circumstances {
@@ -219,7 +243,7 @@ impl Ascend {
     fn without_tool(&self, nodes: &Nodes) -> Survey {
         match nodes.tool_missing() {
             Some(finding) => self.failed(nodes, Reading::default(), vec![finding]),
-            None => Survey { outcome: Outcome::Nothing, findings: Vec::new() },
+            None => Survey { outcome: Outcome::Nothing, findings: Vec::new(), seen: Vec::new() },
         }
     }
 }

@@ -2,12 +2,14 @@
 //! products.
 
 use super::environment::TOOL;
+use crate::checks::{NodeAccess, NodeState, Seen};
 use crate::files::Root;
 use crate::vendor::Finding;
 use api::{Reason, Severity};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// Needed by every generation.
 const MANAGER: &str = "/dev/davinci_manager";
@@ -31,17 +33,6 @@ pub(super) struct Nodes {
     is_listed: bool,
     /// Chips were cut into parts and this host or container has some of those.
     pub has_parts: bool,
-}
-
-/// What a node is to this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum NodeState {
-    #[default]
-    Missing,
-    /// It is there and may not be read and written: by its mode or owner, or because the container's device list
-    /// does not allow it.
-    Forbidden,
-    Usable,
 }
 
 /// What else is known that decides which nodes ought to be there.
@@ -78,10 +69,22 @@ impl Nodes {
         if self.chips.is_empty() && !circumstances.driver_failed {
             return Vec::new();
         }
+        let mut nodes = self.wanted(circumstances);
+        nodes.retain(|(_, state)| *state != NodeState::Usable);
+        nodes
+    }
+
+    fn wanted(&self, circumstances: &Circumstances) -> Vec<(String, NodeState)> {
         let is_needed = |node: &str| self.is_listed || !circumstances.is_950 || !BEFORE_950.contains(&node);
         let shared = self.shared.iter().filter(|(node, _)| is_needed(node)).map(|(node, &state)| (node.clone(), state));
         let chips = self.chips.iter().map(|&(number, state)| (chip_node(number), state));
-        shared.chain(chips).filter(|(_, state)| *state != NodeState::Usable).collect()
+        shared.chain(chips).collect()
+    }
+
+    /// Every node that ought to be there, and every one that is.
+    pub(super) fn seen(&self, circumstances: &Circumstances, root: &Root) -> Vec<Seen> {
+        let nodes = self.wanted(circumstances);
+        nodes.into_iter().map(|(path, state)| Seen::Node { access: access_of(root, &path), path, state }).collect()
     }
 
     /// One finding for each fault.
@@ -149,6 +152,11 @@ fn state(root: &Root, node: &str) -> NodeState {
         Err(error) if io::Error::from(error).kind() == io::ErrorKind::NotFound => NodeState::Missing,
         Err(_) => NodeState::Forbidden,
     }
+}
+
+fn access_of(root: &Root, node: &str) -> Option<NodeAccess> {
+    let metadata = root.path(node).metadata().ok()?;
+    Some(NodeAccess { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() })
 }
 
 #[cfg(test)]

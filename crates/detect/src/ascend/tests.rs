@@ -2,7 +2,8 @@
 
 use super::nodes::Nodes;
 use super::table::{Table, parse};
-use super::{NumberList, devices, mapping};
+use super::{NumberList, details, devices, hccn, mapping};
+use crate::mutations::{are_in_order, damaged};
 use api::{DeviceHealth, GpuDevice, Reason, Severity};
 use proptest::prelude::*;
 
@@ -290,6 +291,33 @@ proptest! {
             let devices = devices_in(&table);
             let indexes: std::collections::HashSet<u32> = devices.iter().map(|device| device.index).collect();
             prop_assert_eq!(indexes.len(), table.chips.len());
+        }
+    }
+
+    #[test]
+    fn damaged_tables_and_lists_make_devices_in_order(
+        table in damaged(TABLES.to_vec()),
+        list in damaged(vec![fixture!("m-310-mcu"), fixture!("m-910a"), fixture!("m-a3-910c"), fixture!("m-950pr")]),
+    ) {
+        if let Some(table) = parse(&table) {
+            let numbers = mapping::parse(&list).unwrap_or_default();
+            prop_assert!(are_in_order(&devices::devices(&table, &numbers, &Nodes::default())));
+        }
+    }
+
+    #[test]
+    fn damaged_details_are_read_without_a_panic(text in damaged(vec![
+        fixture!("t-board-card-910b"), fixture!("t-board-card-950"), fixture!("t-board-chip-910b-vdie"),
+        fixture!("t-common-910a"), fixture!("t-health-310p-duo-mcu"), fixture!("t-memory-910b"),
+        fixture!("t-power-910b"), fixture!("t-usages-310p-duo"), fixture!("t-usages-910a-ddr-and-hbm"),
+        fixture!("l-8cards"), include_str!("../../tests/fixtures/hccn-mac-gateway-mtu.txt"),
+        include_str!("../../tests/fixtures/hccn-ip-g-up.txt"), fixture!("error-8005"), fixture!("error-libc_sec"),
+    ])) {
+        let _ = (details::board(&text), details::cards(&text), hccn::Port::parse(&text).network());
+        let _ = super::environment::diagnose(&text);
+        for (_, readings) in details::readings(&text) {
+            prop_assert!(readings.utilization_percent.is_ok_and(|percent| (0.0..=100.0).contains(&percent)) || readings.utilization_percent.is_err());
+            prop_assert!(readings.error_codes.iter().all(|code| code.chars().count() <= 64));
         }
     }
 

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 const OF_RUNTIME: &str = "ASCEND_VISIBLE_DEVICES";
 /// Chooses here, for programs.
 const OF_PROGRAMS: &str = "ASCEND_RT_VISIBLE_DEVICES";
+/// Both.
+pub(super) const VARIABLES: [&str; 2] = [OF_RUNTIME, OF_PROGRAMS];
 /// A range that is wider than any host is a slip of the pen.
 const MOST_CHIPS: u32 = 4_096;
 
