@@ -167,7 +167,7 @@ mod tests {
         let unknown = GpuDevice { index: 10, name: "910B3".into(), kind: DeviceType::Npu, ..GpuDevice::default() };
         let reason = Reason::ToolTimedOut { tool: "npu-smi".into(), timeout_s: 10 };
         let problems = vec![Problem { severity: Severity::Error, reason, age_s: 0 }];
-        Inventory { devices: vec![known, unknown], problems, stale_s: None }
+        Inventory { devices: vec![known, unknown], problems, ..Inventory::default() }
     }
 
     #[test]

@@ -277,6 +277,9 @@ fn subject(reason: &Reason) -> (Discriminant<Reason>, Option<String>) {
         Reason::DeviceNodeMissing { node } | Reason::DeviceNodeUnreadable { node } => Some(node.clone()),
         Reason::DeviceUnhealthy { index, .. } => Some(index.to_string()),
         Reason::DevicesMissing { found, .. } => Some(found.to_string()),
+        Reason::DriverNotLoaded { vendor, .. } | Reason::DriverMismatch { vendor, .. } => Some(vendor.clone()),
+        Reason::DeviceLost { device, .. } => Some(device.clone()),
+        Reason::VisibleDevicesWrong { variable, .. } => Some(variable.clone()),
         Reason::ClockOffsetZone { half_hours, .. } => Some(half_hours.to_string()),
         _ => None,
     };

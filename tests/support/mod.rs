@@ -66,6 +66,7 @@ impl Host {
                 // only a test whose tool hangs waits for it
                 tool_deadline: Duration::from_secs(2),
                 path: Some(format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()).into()),
+                ..DetectorConfig::default()
             },
             interval: Duration::from_millis(100),
         };

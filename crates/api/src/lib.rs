@@ -33,7 +33,8 @@ pub use page::{Page, Pagination, WatchEvent, WatchEventType};
 pub use reason::Reason;
 pub use server_url::{ServerUrl, ServerUrlError};
 pub use status::{
-    CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DeviceType, FileSystem, GpuDevice, GpuDeviceItem,
-    KernelInfo, MemoryInfo, MemoryKind, OsInfo, SwapInfo, UptimeInfo, WorkerStatus,
+    AbsentReading, AbsentWhy, CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DevicePartition,
+    DeviceProcess, DeviceType, FileSystem, GpuDevice, GpuDeviceItem, KernelInfo, MemoryInfo, MemoryKind, OsInfo,
+    PciDevice, PowerScope, ReadingKind, SwapInfo, UptimeInfo, WorkerStatus,
 };
 pub use worker::{ApiKey, ApiKeyCreate, Maintenance, SystemReserved, User, Worker, WorkerChange, WorkerReport};

@@ -184,6 +184,27 @@ read_by_name! {
             tool: String,
             /// The vendor's error code, e.g. -8005.
             code: i32,
+            /// Device nodes that are missing or closed to the worker, which is the likely cause; none when all are
+            /// there.
+            nodes: Vec<String>,
+        },
+        /// The PCI bus shows devices of a vendor whose driver is not loaded.
+        DriverNotLoaded {
+            /// The vendor, e.g. `NVIDIA`.
+            vendor: String,
+            /// How many devices; absent when only the tool says that its driver does not answer.
+            count: Option<u32>,
+        },
+        /// Parts of a vendor's driver are of versions that do not go together, as after an upgrade without a restart.
+        DriverMismatch {
+            /// The vendor, e.g. `Huawei`.
+            vendor: String,
+            /// The driver that runs.
+            running: Option<String>,
+            /// The driver whose files are installed.
+            installed: Option<String>,
+            /// The firmware, where that is what does not fit.
+            firmware: Option<String>,
         },
         /// A library of the driver is missing: its directory is not mounted.
         DriverLibraryMissing {
@@ -224,6 +245,27 @@ read_by_name! {
             expected: u32,
             /// How many it sees now.
             found: u32,
+        },
+        /// A device does not answer its driver any more.
+        DeviceLost {
+            /// The tool that reported it.
+            tool: String,
+            /// Which, as the tool names it, e.g. `GPU1: 0000:0a:00.0`.
+            device: String,
+        },
+        /// A variable that chooses devices names some that are not there, or cannot be read.
+        VisibleDevicesWrong {
+            /// The variable, e.g. `ASCEND_VISIBLE_DEVICES`.
+            variable: String,
+            /// Its value.
+            value: String,
+            /// How many devices are there.
+            available: u32,
+        },
+        /// The worker may not read some of a device's figures.
+        ReadingsForbidden {
+            /// The tool that said so.
+            tool: String,
         },
 
         /// Another host that is alive uses the same identity: its data directory is a copy.

@@ -32,6 +32,23 @@ pub struct WorkerStatus {
     /// Not in GPUStack 0.7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices_stale_s: Option<u64>,
+    /// Accelerators that the PCI bus shows and no driver has taken: present, but nobody can use them. Not in GPUStack
+    /// 0.7.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undriven_devices: Vec<PciDevice>,
+}
+
+/// An accelerator on the PCI bus without a driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct PciDevice {
+    /// PCI address, lower case, e.g. `0000:c1:00.0`.
+    pub bus_id: String,
+    /// e.g. `Huawei`.
+    pub vendor: String,
+    /// The vendor's id and the device's, in hexadecimal, e.g. `19e5:d802`.
+    pub pci_id: String,
 }
 
 /// Processors.
@@ -133,8 +150,8 @@ pub struct UptimeInfo {
     pub boot_time: Option<String>,
 }
 
-/// One accelerator chip a scheduler can use. GPUStack 0.7's shape with `health`, `power_w`, `bus_id`,
-/// `driver_version` and `memory.kind` added.
+/// One accelerator chip a scheduler can use. GPUStack 0.7's shape with `memory.kind` and everything from `health` on
+/// added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
@@ -167,15 +184,125 @@ pub struct GpuDevice {
     /// Whether the vendor's tool calls it healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<DeviceHealth>,
-    /// Watts now; of the whole card where the tool gives no more.
+    /// The vendor's codes for what ails it, e.g. `80E01801`; none for a healthy one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub error_codes: Vec<String>,
+    /// Watts now; of what, says `power_scope`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
+    /// What `power_w` is measured of, where it is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_scope: Option<PowerScope>,
     /// PCI address, lower case, e.g. `0000:c1:00.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus_id: Option<String>,
     /// Of the vendor's driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<String>,
+    /// Of the card's firmware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware_version: Option<String>,
+    /// Of the vendor's computing software where it is installed: CANN, CUDA, MACA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_version: Option<String>,
+    /// The chip's number on the host. Differs from `index` in a container that was given a part of the chips.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub physical_index: Option<u32>,
+    /// Its device node, e.g. `/dev/davinci4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Parts that it is cut into, each used as a device of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<DevicePartition>,
+    /// Processes that use it; absent where the tool does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Vec<DeviceProcess>>,
+    /// Why readings are absent, where it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<AbsentReading>,
+}
+
+/// What a power reading is measured of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PowerScope {
+    /// This device alone.
+    Device,
+    /// The card with all its chips; the reading stands with the first of them.
+    Card,
+}
+
+/// A part of a device, as NVIDIA's multi-instance mode makes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct DevicePartition {
+    /// Its profile, e.g. `1g.10gb`.
+    pub name: String,
+    /// The vendor's id of it.
+    pub uuid: String,
+}
+
+/// A process that uses a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct DeviceProcess {
+    /// On the host; a container's own numbers differ.
+    pub pid: u32,
+    /// As the tool prints it, often cut short.
+    pub name: String,
+    /// Device memory, in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+/// A reading that is not there, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AbsentReading {
+    /// Which.
+    pub reading: ReadingKind,
+    /// Why.
+    pub why: AbsentWhy,
+}
+
+/// What can be read of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingKind {
+    /// `memory`.
+    Memory,
+    /// `memory.used`.
+    MemoryUsed,
+    /// `core.utilization_rate`.
+    Utilization,
+    /// `temperature`.
+    Temperature,
+    /// `power_w`.
+    Power,
+    /// `health`.
+    Health,
+}
+
+/// Why a reading is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AbsentWhy {
+    /// The tool has a place for it and says that there is none now: `NA`, `-`.
+    NotAvailable,
+    /// The device or its driver cannot tell it.
+    NotSupported,
+    /// The worker may not read it.
+    Forbidden,
+    /// The tool failed at this reading alone.
+    Failed,
+    /// The tool has no place for it.
+    NotTold,
+    /// The tool printed something that is no such reading.
+    Unreadable,
 }
 
 /// Which family of tools drives a device; GPUStack 0.7's words.
@@ -199,6 +326,8 @@ pub enum DeviceType {
     Corex,
     /// Cambricon.
     Mlu,
+    /// MetaX.
+    Maca,
     /// Anything else.
     #[default]
     #[serde(other)]

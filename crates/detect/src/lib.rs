@@ -4,14 +4,33 @@
 //! [`HostSampler`] reads what the kernel says of processors, memory and disks. Neither ever fails as a whole: what
 //! cannot be known is absent, and why is a [`api::Problem`] beside the facts that are known.
 
+mod amd;
 mod ascend;
+mod bar_table;
+mod cambricon;
+mod card;
+mod checks;
 mod detector;
+mod figures;
+mod files;
 mod history;
 mod host;
+mod hygon;
+mod iluvatar;
+mod json;
+mod metax;
+mod moore_threads;
+#[cfg(test)]
+mod mutations;
+mod nvidia;
+mod one_tool;
+mod pci;
 mod problem_ages;
+mod sections;
 mod text;
 mod tool;
 mod vendor;
 
-pub use detector::{Detector, DetectorConfig, Inventory};
+pub use checks::{Check, NodeAccess, NodeState, Seen};
+pub use detector::{Detector, DetectorConfig, Inventory, Printed};
 pub use host::{HostFacts, HostSampler};

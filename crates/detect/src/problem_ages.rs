@@ -53,12 +53,16 @@ impl ProblemKey {
             | Reason::ToolFailed { tool, .. }
             | Reason::ToolNotStarted { tool, .. }
             | Reason::ToolMissing { tool }
+            | Reason::ReadingsForbidden { tool }
             | Reason::ToolOutputUnknown { tool, .. }
             | Reason::DriverInitFailed { tool, .. }
             | Reason::DriverLibraryMissing { tool, .. }
             | Reason::DeviceInUseElsewhere { tool, .. } => tool.clone(),
             Reason::DeviceNodeMissing { node } | Reason::DeviceNodeUnreadable { node } => node.clone(),
             Reason::DeviceUnhealthy { index, .. } => index.to_string(),
+            Reason::DriverNotLoaded { vendor, .. } | Reason::DriverMismatch { vendor, .. } => vendor.clone(),
+            Reason::DeviceLost { device, .. } => device.clone(),
+            Reason::VisibleDevicesWrong { variable, .. } => variable.clone(),
             _ => String::new(),
         };
         Self { kind: discriminant(reason), subject }

@@ -2,13 +2,18 @@
 //! and a bounded output, and there is never more than one of it. A broken card can make its tool hang in the kernel,
 //! where not even SIGKILL ends it; such a process is left alone and no second one is started beside it.
 
+use crate::text;
+use crate::vendor::Finding;
+use crate::{Printed, Seen};
+use api::Reason;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -22,9 +27,16 @@ const OUTPUT_LIMIT_BYTES: usize = 1024 * 1024;
 /// The supervisor answers at the deadline; this is for the case that it cannot, being held up before the tool starts.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
+/// Of so many questions the last answer is kept for a look at what the tool really prints.
+const KEPT_ANSWERS: usize = 128;
+
 /// One tool of a vendor.
 pub(crate) struct Tool {
     name: &'static str,
+    /// The beginning of what it printed last, by the question.
+    printed: Mutex<BTreeMap<String, Printed>>,
+    /// Where it was found last.
+    program: Arc<Mutex<Option<PathBuf>>>,
     deadline: Duration,
     /// Held by whoever has a process of this tool, until the process and all its output pipes are gone.
     slot: Arc<Semaphore>,
@@ -80,18 +92,66 @@ pub(crate) enum ToolError {
     OutputLost(io::Error),
 }
 
+impl ToolError {
+    /// The problem that it is.
+    pub(crate) fn finding(self, of: &Tool) -> Finding {
+        let tool = of.name.to_owned();
+        Finding::error(match self {
+            Self::Missing => Reason::ToolMissing { tool },
+            Self::TimedOut | Self::StillRunning => Reason::ToolTimedOut { tool, timeout_s: of.deadline.as_secs() },
+            Self::NotStarted(error) => Reason::ToolNotStarted { tool, error: error.to_string() },
+            Self::OutputTooLong { start } => {
+                Reason::ToolOutputUnknown { tool, output: text::excerpt(&String::from_utf8_lossy(&start)) }
+            }
+            Self::OutputLost(error) => Reason::ToolFailed { tool, exit_code: None, output: error.to_string() },
+        })
+    }
+}
+
 impl Tool {
     pub(crate) fn new(name: &'static str, deadline: Duration) -> Self {
-        Self { name, deadline, slot: Arc::new(Semaphore::new(1)) }
+        Self { name, printed: Mutex::default(), program: Arc::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
     }
 
-    pub(crate) fn deadline(&self) -> Duration {
-        self.deadline
+    /// The point of a host's environment that it is.
+    pub(crate) fn seen(&self) -> Seen {
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        Seen::Tool { tool: self.name.to_owned(), path: program.clone() }
+    }
+
+    /// The beginning of what it printed at its last runs, one for each question.
+    pub(crate) fn printed(&self) -> Vec<Printed> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Finds the tool and runs it once. Ends by the deadline, whatever the tool, its disk or the kernel do. When the
     /// caller goes away the run is still ended by its deadline.
-    pub(crate) async fn run<F>(&self, arguments: &'static [&'static str], places: F) -> Result<ToolOutput, ToolError>
+    pub(crate) async fn run<F>(&self, arguments: &[&str], places: F) -> Result<ToolOutput, ToolError>
+    where
+        F: FnOnce() -> Places + Send + 'static,
+    {
+        let question = arguments.join(" ");
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let answer = self.run_once(arguments, places).await;
+        self.keep(question, &answer);
+        answer
+    }
+
+    fn keep(&self, question: String, answer: &Result<ToolOutput, ToolError>) {
+        let (exit_code, output) = match answer {
+            Ok(output) => (output.exit_code, text::sample(&output.all())),
+            Err(ToolError::OutputTooLong { start }) => (None, text::sample(&String::from_utf8_lossy(start))),
+            Err(ToolError::Missing) => return,
+            Err(error) => (None, error.to_string()),
+        };
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.len() < KEPT_ANSWERS || printed.contains_key(&question) {
+            let tool = self.name.to_owned();
+            printed.insert(question.clone(), Printed { tool, question, exit_code, output });
+        }
+    }
+
+    async fn run_once<F>(&self, arguments: Vec<String>, places: F) -> Result<ToolOutput, ToolError>
     where
         F: FnOnce() -> Places + Send + 'static,
     {
@@ -99,11 +159,15 @@ impl Tool {
         let deadline = Instant::now() + self.deadline;
         let (name, runtime) = (self.name, Handle::current());
         let (answer, answered) = oneshot::channel();
+        let found = Arc::clone(&self.program);
         // Searching directories and starting a program wait for disks, and on a dead network disk for ever. A plain
         // thread does no harm then: neither the runtime nor the end of the process waits for it.
         let start = move || {
             let _in_runtime = runtime.enter();
-            match find_and_start(name, arguments, &places()) {
+            let places = places();
+            let program = find(name, &places.directories);
+            found.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&program);
+            match start_program(program, &arguments, &places) {
                 Ok(run) => drop(runtime.spawn(run.supervise(deadline, slot, answer))),
                 Err(error) => {
                     drop(slot);
@@ -120,8 +184,8 @@ impl Tool {
     }
 }
 
-fn find_and_start(name: &str, arguments: &[&str], places: &Places) -> Result<Run, ToolError> {
-    let program = find(name, &places.directories).ok_or(ToolError::Missing)?;
+fn start_program(program: Option<PathBuf>, arguments: &[String], places: &Places) -> Result<Run, ToolError> {
+    let program = program.ok_or(ToolError::Missing)?;
     Run::start(&program, arguments, &library_path(&places.libraries)).map_err(ToolError::NotStarted)
 }
 
@@ -165,7 +229,7 @@ struct Run {
 }
 
 impl Run {
-    fn start(program: &Path, arguments: &[&str], library_path: &OsStr) -> io::Result<Self> {
+    fn start(program: &Path, arguments: &[String], library_path: &OsStr) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(arguments)
             .env("LD_LIBRARY_PATH", library_path)

@@ -1,25 +1,66 @@
 //! What every vendor's part of the crate gives to the detector.
 
-use crate::DetectorConfig;
-use crate::ascend::Ascend;
+use crate::pci::Accelerator;
+use crate::{Printed, Seen};
 use api::{GpuDevice, Reason, Severity};
+use async_trait::async_trait;
 
 /// A family of accelerators. Each looks for its own devices with its own tool, so that one that hangs or fails hides
 /// nothing of the others.
-pub(crate) enum Vendor {
-    Ascend(Ascend),
+#[async_trait]
+pub(crate) trait Vendor: Send {
+    /// Whose devices they are.
+    fn maker(&self) -> Maker;
+
+    /// Looks at the host once. `on_bus` are this maker's devices on the PCI bus. Bounded in time by the tools'
+    /// deadlines; dropping the future is safe.
+    async fn survey(&mut self, on_bus: &[&Accelerator]) -> Survey;
+
+    /// What the tools printed at their last runs.
+    fn printed(&self) -> Vec<Printed>;
 }
 
-impl Vendor {
-    /// Every vendor this version knows.
-    pub(crate) fn all(config: &DetectorConfig) -> Vec<Self> {
-        vec![Self::Ascend(Ascend::new(config))]
+/// Who makes accelerators that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    Huawei,
+    Nvidia,
+    Amd,
+    Hygon,
+    MetaX,
+    Cambricon,
+    Iluvatar,
+    MooreThreads,
+}
+
+impl Maker {
+    /// By the vendor's id on the PCI bus (the PCI SIG's list; Hygon, MetaX and Cambricon use the ids that their
+    /// drivers register).
+    pub(crate) fn of_pci(vendor_id: u16) -> Option<Self> {
+        Some(match vendor_id {
+            0x19e5 => Self::Huawei,
+            0x10de => Self::Nvidia,
+            0x1002 => Self::Amd,
+            0x1d94 => Self::Hygon,
+            0x9999 => Self::MetaX,
+            0xcabc => Self::Cambricon,
+            0x1e3e => Self::Iluvatar,
+            0x1ed5 => Self::MooreThreads,
+            _ => return None,
+        })
     }
 
-    /// Looks at the host once. Bounded in time by the tool's deadline.
-    pub(crate) async fn survey(&mut self) -> Survey {
+    /// As devices and problems name it.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Ascend(ascend) => ascend.survey().await,
+            Self::Huawei => "Huawei",
+            Self::Nvidia => "NVIDIA",
+            Self::Amd => "AMD",
+            Self::Hygon => "Hygon",
+            Self::MetaX => "MetaX",
+            Self::Cambricon => "Cambricon",
+            Self::Iluvatar => "Iluvatar",
+            Self::MooreThreads => "Moore Threads",
         }
     }
 }
@@ -29,6 +70,8 @@ pub(crate) struct Survey {
     pub outcome: Outcome,
     /// What is wrong with the tool, the driver or the nodes.
     pub findings: Vec<Finding>,
+    /// What was looked at, whether it is wrong or not; nothing where the maker has nothing on this host.
+    pub seen: Vec<Seen>,
 }
 
 /// Whether the devices could be read.

@@ -91,8 +91,12 @@ pub(crate) fn walk(status: &mut WorkerStatus, mut visit: impl FnMut(Reading<'_>)
         bytes(&mut file_system.available, file_system.total);
     }
     for device in status.gpu_devices.iter_mut().flatten() {
+        let total = device.memory.as_ref().and_then(|memory| memory.total);
         if let Some(memory) = &mut device.memory {
-            bytes(&mut memory.used, memory.total);
+            bytes(&mut memory.used, total);
+        }
+        for process in device.processes.iter_mut().flatten() {
+            bytes(&mut process.memory_bytes, total);
         }
     }
 }

@@ -109,7 +109,17 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         Reason::DeviceNodeMissing { node } | Reason::DeviceNodeUnreadable { node } => {
             vec![places.worker, format!("ls -l {node}")]
         }
-        Reason::DeviceUnhealthy { .. } | Reason::DevicesMissing { .. } => {
+        Reason::DriverNotLoaded { .. } => {
+            vec![places.worker, "lspci -nnk".to_owned(), "dmesg -T | tail -n 50".to_owned()]
+        }
+        Reason::DriverMismatch { .. } => {
+            vec![places.worker, "cat /usr/local/Ascend/*/version.info /proc/driver/nvidia/version".to_owned()]
+        }
+        Reason::VisibleDevicesWrong { variable, .. } => {
+            vec![places.worker, format!("echo \"${variable}\""), "ls -l /dev/davinci*".to_owned()]
+        }
+        Reason::ReadingsForbidden { tool } => vec![places.worker, "id".to_owned(), query(tool)],
+        Reason::DeviceUnhealthy { .. } | Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => {
             vec![places.worker, "npu-smi info || nvidia-smi".to_owned(), "dmesg -T | tail -n 50".to_owned()]
         }
         Reason::HeartbeatReceived { .. }

@@ -44,6 +44,11 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::DeviceNodeUnreadable { .. } => "Device node not accessible",
         Reason::DeviceUnhealthy { .. } => "Device not healthy",
         Reason::DevicesMissing { .. } => "Devices have gone",
+        Reason::DriverNotLoaded { .. } => "Driver not loaded",
+        Reason::DriverMismatch { .. } => "Driver versions differ",
+        Reason::DeviceLost { .. } => "Device lost",
+        Reason::VisibleDevicesWrong { .. } => "Wrong choice of devices",
+        Reason::ReadingsForbidden { .. } => "Readings not allowed",
         Reason::IdentityDuplicated { .. } => "Identity used twice",
         Reason::ReplacementAsked { .. } => "Another host asks for this name",
     }
@@ -157,8 +162,14 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ToolOutputUnknown { tool, output } => {
             format!("{tool} printed something that this version does not understand{}", printed(output))
         }
-        Reason::DriverInitFailed { tool, code } => {
+        Reason::DriverInitFailed { tool, code, nodes } if nodes.is_empty() => {
             format!("{tool} reports that the driver did not initialise (code {code}).")
+        }
+        Reason::DriverInitFailed { tool, code, nodes } => {
+            let nodes = nodes.join(", ");
+            format!(
+                "{tool} reports that the driver did not initialise (code {code}). Missing or closed to the worker: {nodes}."
+            )
         }
         Reason::DriverLibraryMissing { tool, library } => format!("{tool} does not find {library}."),
         Reason::DeviceInUseElsewhere { tool, code } => {
@@ -170,6 +181,24 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
             format!("Device {index} ({name}) reports its health as {health}.")
         }
         Reason::DevicesMissing { expected, found } => format!("{found} of {expected} devices are left."),
+        Reason::DriverNotLoaded { vendor, count: Some(count) } => {
+            format!("{count} devices of {vendor} are on the PCI bus, and no driver has taken them.")
+        }
+        Reason::DriverNotLoaded { vendor, count: None } => format!("The driver of {vendor} does not answer."),
+        Reason::DriverMismatch { vendor, running, installed, firmware } => {
+            let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "?".to_owned());
+            format!(
+                "Driver of {vendor}: {} runs, {} is installed; firmware {}.",
+                version(running),
+                version(installed),
+                version(firmware)
+            )
+        }
+        Reason::DeviceLost { tool, device } => format!("{tool} does not reach {device} any more."),
+        Reason::VisibleDevicesWrong { variable, value, available } => {
+            format!("{variable} is \"{value}\", which does not fit the {available} devices here.")
+        }
+        Reason::ReadingsForbidden { tool } => format!("{tool} may not read all figures of the devices."),
         Reason::IdentityDuplicated { hostname, address } => {
             format!("{hostname} ({address}) uses the same identity: its data directory is a copy of this worker's.")
         }
@@ -186,6 +215,7 @@ fn printed(output: &str) -> String {
 }
 
 /// What to do next.
+#[expect(clippy::too_many_lines, reason = "one arm for each reason; the compiler sees that none is missing")]
 pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
     if is_made_up_for(reason, context) {
         return "Nothing has to be done: the server reaches this worker over its link.".to_owned();
@@ -270,12 +300,21 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DeviceNodeMissing { node } => {
             format!("In a container add --device={node}. On the host check that the driver is loaded.")
         }
-        Reason::DeviceNodeUnreadable { .. } => {
+        Reason::DeviceNodeUnreadable { .. } | Reason::ReadingsForbidden { .. } => {
             "Run the worker as root, or add its user to the group that owns the node.".to_owned()
         }
         Reason::DeviceUnhealthy { .. } => "Read the vendor tool's health report and the kernel's log; reset or replace the card.".to_owned(),
-        Reason::DevicesMissing { .. } => {
+        Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => {
             "See whether the card has fallen off the bus: read the kernel's log, then restart the host or reseat the card.".to_owned()
+        }
+        Reason::DriverNotLoaded { .. } => {
+            "Install the vendor's driver for the kernel that runs, or load its module, and start the worker again.".to_owned()
+        }
+        Reason::DriverMismatch { .. } => {
+            "Restart the host after an upgrade of the driver; install driver and firmware of the same release.".to_owned()
+        }
+        Reason::VisibleDevicesWrong { .. } => {
+            "Name devices that are there, as 0,1 or 0-3, and start the worker's container again.".to_owned()
         }
         Reason::IdentityDuplicated { hostname, .. } => {
             format!("Stop the worker on {hostname}, empty its data directory and start it again: it then joins as a new worker.")

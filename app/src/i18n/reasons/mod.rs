@@ -93,6 +93,7 @@ pub(crate) mod tests {
     const NOW_MS: i64 = 1_764_504_093_000;
 
     /// One of every cause. The match makes a new one fail to compile until it is added here.
+    #[expect(clippy::too_many_lines, reason = "one example for each reason; the compiler sees that none is missing")]
     pub fn every_reason() -> Vec<Reason> {
         let url = || "http://127.0.0.1:10150/healthz".to_owned();
         let tool = || "npu-smi".to_owned();
@@ -134,13 +135,29 @@ pub(crate) mod tests {
             Reason::ToolNotStarted { tool: tool(), error: "permission denied".to_owned() },
             Reason::ToolMissing { tool: tool() },
             Reason::ToolOutputUnknown { tool: tool(), output: "???".to_owned() },
-            Reason::DriverInitFailed { tool: tool(), code: -8005 },
+            Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: vec!["/dev/hisi_hdc".to_owned()] },
+            Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: Vec::new() },
+            Reason::DriverNotLoaded { vendor: "NVIDIA".to_owned(), count: Some(2) },
+            Reason::DriverNotLoaded { vendor: "NVIDIA".to_owned(), count: None },
+            Reason::DriverMismatch {
+                vendor: "Huawei".to_owned(),
+                running: Some("25.0.rc1".to_owned()),
+                installed: Some("25.5.1".to_owned()),
+                firmware: None,
+            },
             Reason::DriverLibraryMissing { tool: tool(), library: "libc_sec.so".to_owned() },
             Reason::DeviceInUseElsewhere { tool: tool(), code: -8020 },
             Reason::DeviceNodeMissing { node: "/dev/hisi_hdc".to_owned() },
             Reason::DeviceNodeUnreadable { node: "/dev/davinci0".to_owned() },
             Reason::DeviceUnhealthy { index: 3, name: "910B3".to_owned(), health: "Alarm".to_owned() },
             Reason::DevicesMissing { expected: 8, found: 7 },
+            Reason::DeviceLost { tool: "nvidia-smi".to_owned(), device: "GPU1: 0000:0a:00.0".to_owned() },
+            Reason::VisibleDevicesWrong {
+                variable: "ASCEND_VISIBLE_DEVICES".to_owned(),
+                value: "0-9".to_owned(),
+                available: 8,
+            },
+            Reason::ReadingsForbidden { tool: "nvidia-smi".to_owned() },
             Reason::IdentityDuplicated { hostname: "copy".to_owned(), address: "10.0.0.9".to_owned() },
             Reason::ReplacementAsked { hostname: "new".to_owned(), address: "10.0.0.9".to_owned() },
         ];
@@ -182,6 +199,11 @@ pub(crate) mod tests {
                 | Reason::DeviceNodeUnreadable { .. }
                 | Reason::DeviceUnhealthy { .. }
                 | Reason::DevicesMissing { .. }
+                | Reason::DriverNotLoaded { .. }
+                | Reason::DriverMismatch { .. }
+                | Reason::DeviceLost { .. }
+                | Reason::VisibleDevicesWrong { .. }
+                | Reason::ReadingsForbidden { .. }
                 | Reason::IdentityDuplicated { .. }
                 | Reason::ReplacementAsked { .. } => {}
             }

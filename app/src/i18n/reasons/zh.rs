@@ -44,6 +44,11 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::DeviceNodeUnreadable { .. } => "设备节点无权访问",
         Reason::DeviceUnhealthy { .. } => "设备不健康",
         Reason::DevicesMissing { .. } => "设备丢失",
+        Reason::DriverNotLoaded { .. } => "驱动未加载",
+        Reason::DriverMismatch { .. } => "驱动版本不一致",
+        Reason::DeviceLost { .. } => "设备失去响应",
+        Reason::VisibleDevicesWrong { .. } => "设备选择有误",
+        Reason::ReadingsForbidden { .. } => "无权读取指标",
         Reason::IdentityDuplicated { .. } => "身份重复",
         Reason::ReplacementAsked { .. } => "另一主机请求使用该名称",
     }
@@ -144,7 +149,12 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ToolNotStarted { tool, error } => format!("{tool} 无法启动：{error}。"),
         Reason::ToolMissing { tool } => format!("存在加速设备，但找不到 {tool}。"),
         Reason::ToolOutputUnknown { tool, output } => format!("当前版本无法识别 {tool} 的输出{}", printed(output)),
-        Reason::DriverInitFailed { tool, code } => format!("{tool} 报告驱动初始化失败（错误码 {code}）。"),
+        Reason::DriverInitFailed { tool, code, nodes } if nodes.is_empty() => {
+            format!("{tool} 报告驱动初始化失败（错误码 {code}）。")
+        }
+        Reason::DriverInitFailed { tool, code, nodes } => {
+            format!("{tool} 报告驱动初始化失败（错误码 {code}）。缺少或无权访问：{}。", nodes.join("、"))
+        }
         Reason::DriverLibraryMissing { tool, library } => format!("{tool} 找不到 {library}。"),
         Reason::DeviceInUseElsewhere { tool, code } => {
             format!("{tool} 报告设备正被其他容器占用（错误码 {code}）。")
@@ -153,6 +163,24 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DeviceNodeUnreadable { node } => format!("工作节点的运行用户无权打开 {node}。"),
         Reason::DeviceUnhealthy { index, name, health } => format!("设备 {index}（{name}）的健康状态为 {health}。"),
         Reason::DevicesMissing { expected, found } => format!("原有 {expected} 个设备，现在只有 {found} 个。"),
+        Reason::DriverNotLoaded { vendor, count: Some(count) } => {
+            format!("PCI 总线上有 {count} 个 {vendor} 设备，但没有驱动接管。")
+        }
+        Reason::DriverNotLoaded { vendor, count: None } => format!("{vendor} 的驱动没有响应。"),
+        Reason::DriverMismatch { vendor, running, installed, firmware } => {
+            let version = |version: &Option<String>| version.clone().unwrap_or_else(|| "?".to_owned());
+            format!(
+                "{vendor} 驱动：运行中为 {}，已安装为 {}；固件为 {}。",
+                version(running),
+                version(installed),
+                version(firmware)
+            )
+        }
+        Reason::DeviceLost { tool, device } => format!("{tool} 已无法访问 {device}。"),
+        Reason::VisibleDevicesWrong { variable, value, available } => {
+            format!("{variable} 的值为“{value}”，与此处的 {available} 个设备不符。")
+        }
+        Reason::ReadingsForbidden { tool } => format!("{tool} 无权读取设备的部分指标。"),
         Reason::IdentityDuplicated { hostname, address } => {
             format!("{hostname}（{address}）使用了相同的身份：其数据目录是该节点的副本。")
         }
@@ -236,9 +264,16 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DeviceNodeMissing { node } => {
             format!("在容器中请添加 --device={node}；在主机上请检查驱动是否已加载。")
         }
-        Reason::DeviceNodeUnreadable { .. } => "请以 root 运行工作节点，或把其用户加入该设备节点所属的组。".to_owned(),
+        Reason::DeviceNodeUnreadable { .. } | Reason::ReadingsForbidden { .. } => "请以 root 运行工作节点，或把其用户加入该设备节点所属的组。".to_owned(),
         Reason::DeviceUnhealthy { .. } => "请查看厂商工具的健康报告与内核日志，复位或更换板卡。".to_owned(),
-        Reason::DevicesMissing { .. } => "请查看内核日志确认板卡是否掉线，然后重启主机或重新插拔板卡。".to_owned(),
+        Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => "请查看内核日志确认板卡是否掉线，然后重启主机或重新插拔板卡。".to_owned(),
+        Reason::DriverNotLoaded { .. } => {
+            "请为当前内核安装厂商驱动或加载其内核模块，然后重启工作节点。".to_owned()
+        }
+        Reason::DriverMismatch { .. } => {
+            "升级驱动后请重启主机；驱动与固件请安装同一版本的配套包。".to_owned()
+        }
+        Reason::VisibleDevicesWrong { .. } => "请填写实际存在的设备，例如 0,1 或 0-3，然后重启工作节点容器。".to_owned(),
         Reason::IdentityDuplicated { hostname, .. } => {
             format!("请停止 {hostname} 上的工作节点，清空其数据目录后重新启动，它会作为新节点加入。")
         }

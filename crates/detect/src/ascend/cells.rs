@@ -1,19 +1,6 @@
 //! The cells of one line of an `npu-smi` table and the values in them.
 
-use crate::text;
-
-/// The cells of a table row, trimmed; None for anything else. A row that lost its end has no closing bar: its last
-/// number may be cut off, so nothing of it is believed.
-pub(super) fn row_cells(line: &str) -> Option<Vec<&str>> {
-    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
-    Some(inner.split('|').map(str::trim).collect())
-}
-
-/// A horizontal line between rows.
-pub(super) fn is_border(line: &str) -> bool {
-    let line = line.trim();
-    line.starts_with('+') && line.chars().all(|c| matches!(c, '+' | '-' | '='))
-}
+use crate::{figures, text};
 
 /// What a heading says of one value in the column under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +8,10 @@ pub(super) enum Field {
     Npu,
     Name,
     Chip,
-    /// The number in `/dev/davinciN`: `Device` on Ascend 310, `Phy-ID` on Atlas A3.
-    Device,
+    /// `Device` on Ascend 310 and 310P: the number that programs use.
+    LogicId,
+    /// `Phy-ID` on Atlas A3: the number on the host.
+    PhysicalId,
     Health,
     BusId,
     PowerW,
@@ -42,7 +31,10 @@ impl Field {
     }
 
     fn is_text(self) -> bool {
-        matches!(self, Self::Npu | Self::Name | Self::Chip | Self::Device | Self::Health | Self::BusId)
+        matches!(
+            self,
+            Self::Npu | Self::Name | Self::Chip | Self::LogicId | Self::PhysicalId | Self::Health | Self::BusId
+        )
     }
 }
 
@@ -58,7 +50,7 @@ pub(super) fn heading_fields(cell: &str) -> Vec<Field> {
         }
         let field = heading_field(word);
         // `NPU ID`, `Chip ID`, `Phy ID`: the second word names no value of its own.
-        if matches!(field, Field::Npu | Field::Chip | Field::Device | Field::BusId) {
+        if matches!(field, Field::Npu | Field::Chip | Field::PhysicalId | Field::BusId) {
             words.next_if_eq(&"id");
         }
         fields.push(field);
@@ -71,7 +63,8 @@ fn heading_field(word: &str) -> Field {
         "npu" => Field::Npu,
         "name" => Field::Name,
         "chip" => Field::Chip,
-        "device" | "phy-id" | "phy" => Field::Device,
+        "device" => Field::LogicId,
+        "phy-id" | "phy" => Field::PhysicalId,
         "health" => Field::Health,
         "bus-id" | "bus" => Field::BusId,
         "power(w)" => Field::PowerW,
@@ -133,7 +126,8 @@ fn text_values(fields: &[Field], cell: &str) -> Vec<(Field, Value)> {
         let words = words.get(position..)?;
         let words = if position == last { words } else { words.get(..1)? };
         let text = text::cell(&words.join(" "));
-        (!text.is_empty() && !is_unknown(&text)).then_some((field, Value::Word(text)))
+        let value = if is_unknown(&text) { Value::Unknown } else { Value::Word(text.clone()) };
+        (!text.is_empty()).then_some((field, value))
     };
     fields.iter().enumerate().filter_map(pick).collect()
 }
@@ -171,13 +165,14 @@ fn split_at_slash(word: &str) -> Vec<&str> {
 }
 
 fn number(word: &str) -> Option<u64> {
-    word.parse().ok()
+    figures::integer(word).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::Field::{
-        BusId, Chip, DdrMib, Device, HbmMib, Name, Npu, OtherPair, PowerW, TemperatureC, UtilizationPercent,
+        BusId, Chip, DdrMib, HbmMib, LogicId, Name, Npu, OtherPair, PhysicalId, PowerW, TemperatureC,
+        UtilizationPercent,
     };
     use super::*;
 
@@ -194,8 +189,8 @@ mod tests {
         let cases: [(&str, &[Field]); 8] = [
             ("NPU     Name", &[Npu, Name]),
             ("NPU ID", &[Npu]),
-            ("Chip  Phy-ID", &[Chip, Device]),
-            ("Chip    Device", &[Chip, Device]),
+            ("Chip  Phy-ID", &[Chip, PhysicalId]),
+            ("Chip    Device", &[Chip, LogicId]),
             ("Bus-Id", &[BusId]),
             ("Power(W)    Temp(C)           Hugepages-Usage(page)", &[PowerW, TemperatureC, OtherPair]),
             ("AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)", &[UtilizationPercent, DdrMib, HbmMib]),
@@ -204,12 +199,6 @@ mod tests {
         for (cell, fields) in cases {
             assert_eq!(heading_fields(cell), fields, "{cell}");
         }
-    }
-
-    #[test]
-    fn a_row_without_its_closing_bar_is_no_row() {
-        assert_eq!(row_cells("| 0 | OK |"), Some(vec!["0", "OK"]));
-        assert_eq!(row_cells("| 0 | 3410 / 655"), None);
     }
 
     #[test]

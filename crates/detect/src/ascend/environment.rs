@@ -11,7 +11,7 @@ const DEVICE_IN_USE: i32 = -8020;
 
 /// The cause that the tool's own words give, whatever its exit status. None when they give none.
 pub(super) fn diagnose(output: &str) -> Option<Reason> {
-    if let Some(library) = output.lines().find_map(missing_library) {
+    if let Some(library) = crate::text::missing_library(output) {
         return Some(Reason::DriverLibraryMissing { tool: TOOL.to_owned(), library });
     }
     let code = output.lines().find_map(error_code)?;
@@ -19,14 +19,7 @@ pub(super) fn diagnose(output: &str) -> Option<Reason> {
     if code == DEVICE_IN_USE {
         return Some(Reason::DeviceInUseElsewhere { tool, code });
     }
-    Some(Reason::DriverInitFailed { tool, code })
-}
-
-/// The file of a loader's error: `… error while loading shared libraries: libc_sec.so: cannot open …`.
-fn missing_library(line: &str) -> Option<String> {
-    let (_, after) = line.split_once("error while loading shared libraries:")?;
-    let (library, _) = after.split_once(':')?;
-    Some(crate::text::cell(library))
+    Some(Reason::DriverInitFailed { tool, code, nodes: Vec::new() })
 }
 
 /// The code of a line that tells of the management library's start (`dcmi module initialize failed. ret is -8005`) or
@@ -50,7 +43,7 @@ mod tests {
     use super::*;
 
     fn init_failed(code: i32) -> Reason {
-        Reason::DriverInitFailed { tool: TOOL.to_owned(), code }
+        Reason::DriverInitFailed { tool: TOOL.to_owned(), code, nodes: Vec::new() }
     }
 
     #[test]

@@ -1,14 +1,23 @@
-//! The list that `npu-smi info -m` prints: which chip of which card has which number for schedulers.
+//! The list that `npu-smi info -m` prints: which chip of which card has which number for programs.
 
 use super::table::ChipId;
 use std::collections::HashMap;
 
-/// The number of each chip that has one: its logic id, or its physical id where the tool gives no logic id.
-pub(super) type DeviceNumbers = HashMap<ChipId, u32>;
+/// The numbers of each chip that has one.
+pub(super) type NumberList = HashMap<ChipId, ChipNumbers>;
+
+/// A chip's numbers; at least one is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChipNumbers {
+    /// For programs in this host or container.
+    pub logic: Option<u32>,
+    /// On the host.
+    pub physical: Option<u32>,
+}
 
 /// Reads the list. None when there is no heading that this version knows. A management controller is listed as a
 /// chip without a number and is left out.
-pub(super) fn parse(text: &str) -> Option<DeviceNumbers> {
+pub(super) fn parse(text: &str) -> Option<NumberList> {
     let mut lines = text.lines();
     let columns = lines.find_map(Columns::from_heading)?;
     Some(lines.filter_map(|line| columns.read(line)).collect())
@@ -35,12 +44,12 @@ impl Columns {
         (columns.logic.is_some() || columns.physical.is_some()).then_some(columns)
     }
 
-    fn read(&self, line: &str) -> Option<(ChipId, u32)> {
+    fn read(&self, line: &str) -> Option<(ChipId, ChipNumbers)> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |position: usize| words.get(position)?.parse::<u32>().ok();
         let id = ChipId { npu: number(self.npu)?, chip: number(self.chip)? };
-        let device = self.logic.and_then(number).or_else(|| self.physical.and_then(number))?;
-        Some((id, device))
+        let numbers = ChipNumbers { logic: self.logic.and_then(number), physical: self.physical.and_then(number) };
+        (numbers.logic.is_some() || numbers.physical.is_some()).then_some((id, numbers))
     }
 }
 

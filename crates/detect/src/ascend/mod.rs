@@ -1,46 +1,50 @@
-//! Huawei Ascend, by its tool `npu-smi`.
+//! Huawei Ascend, by its driver's programs `npu-smi` and `hccn_tool`.
 
 mod cells;
+mod details;
 mod devices;
 mod environment;
+mod hccn;
+mod installation;
 mod mapping;
 mod nodes;
+mod processes;
+mod slow_facts;
+mod source;
 mod table;
+mod visible;
 
 #[cfg(test)]
 mod tests;
 
-use crate::DetectorConfig;
+use crate::files::{PatientReader, Root};
+use crate::pci::Accelerator;
 use crate::text;
-use crate::tool::{Places, Tool, ToolError, ToolOutput};
-use crate::vendor::{Finding, Outcome, Reading, Survey};
-use api::{Reason, Severity};
+use crate::tool::Tool;
+use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
+use crate::{DetectorConfig, Printed, Seen};
+use api::{GpuDevice, Reason, Severity};
+use async_trait::async_trait;
 use environment::TOOL;
-use mapping::DeviceNumbers;
-use nodes::{Circumstances, Nodes, under};
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use mapping::NumberList;
+use nodes::{Circumstances, Nodes};
+use slow_facts::{SlowFacts, Sources};
+use source::{Answer, ListSource, Program, ReadingSource, TableSource};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 use table::{ChipId, Table};
-
-/// Where the driver's installer writes which directory it took.
-const INSTALL_INFO: &str = "/etc/ascend_install.info";
-/// The directory it takes when not told otherwise.
-const DEFAULT_INSTALL_DIRECTORY: &str = "/usr/local/Ascend";
-/// `npu-smi` is in one of these, depending on the driver's version.
-const TOOL_DIRECTORIES: [&str; 2] = ["/usr/local/sbin", "/usr/local/bin"];
-/// The management library, on drivers that keep it apart.
-const DCMI_DIRECTORY: &str = "/usr/local/dcmi";
-/// The install note has a few lines.
-const INSTALL_INFO_LIMIT_BYTES: u64 = 64 * 1024;
 
 /// Looks for Ascend chips.
 pub(crate) struct Ascend {
-    root: PathBuf,
-    path: Option<OsString>,
-    tool: Tool,
+    root: Root,
+    variables: BTreeMap<String, String>,
+    slow_facts_budget: Duration,
+    /// In the order of trust.
+    readings: Vec<Box<dyn ReadingSource>>,
+    sources: Sources,
     numbering: Numbering,
+    slow_facts: SlowFacts,
     is_950: bool,
 }
 
@@ -49,112 +53,223 @@ pub(crate) struct Ascend {
 #[derive(Default)]
 struct Numbering {
     asked_for: BTreeSet<ChipId>,
-    numbers: DeviceNumbers,
+    numbers: NumberList,
 }
 
 impl Ascend {
     pub(crate) fn new(config: &DetectorConfig) -> Self {
-        Self {
-            root: config.root.clone(),
+        let root = Root::new(&config.root);
+        let program = |name| Program {
+            tool: Tool::new(name, config.tool_deadline),
+            root: root.clone(),
             path: config.path.clone(),
-            tool: Tool::new(TOOL, config.tool_deadline),
+        };
+        let smi = Arc::new(program(TOOL));
+        Self {
+            variables: config.variables.clone(),
+            slow_facts_budget: config.slow_facts_budget,
+            readings: vec![Box::new(TableSource(Arc::clone(&smi))), Box::new(ListSource(Arc::clone(&smi)))],
+            sources: Sources {
+                smi,
+                hccn: program(hccn::TOOL),
+                files: PatientReader::new(config.tool_deadline),
+                root: root.clone(),
+                runtime_directory: installation::runtime_directory(&config.variables),
+            },
+            root,
             numbering: Numbering::default(),
+            slow_facts: SlowFacts::default(),
             is_950: false,
         }
     }
 
-    pub(crate) async fn survey(&mut self) -> Survey {
-        let nodes = Nodes::look(&self.root);
-        let output = match self.run(&["info"]).await {
-            Ok(output) => output,
-            Err(ToolError::Missing) => return without_tool(&nodes),
-            Err(error) => return self.failed(&nodes, Reading::default(), vec![self.tool_finding(error)]),
-        };
-        let Some(table) = table::parse(&output.stdout) else {
-            return self.failed(&nodes, Reading::default(), vec![Finding::error(why_no_table(&output))]);
-        };
-        self.read(&nodes, &output, &table).await
+    /// The first answer that is understood, with what was wrong with those before.
+    async fn read_chips(&self) -> (Option<Table>, Vec<Finding>) {
+        let mut findings = Vec::new();
+        for source in &self.readings {
+            match source.read().await {
+                Answer::Absent => {}
+                Answer::Chips(table, more) => {
+                    let told = findings.into_iter().map(|finding| Finding { severity: Severity::Warning, ..finding });
+                    return (Some(table), told.chain(more).collect());
+                }
+                Answer::NotUnderstood(reason) => findings.push(Finding::error(reason)),
+                Answer::Failed(finding) => {
+                    findings.push(finding);
+                    break;
+                }
+            }
+        }
+        (None, findings)
     }
 
-    async fn read(&mut self, nodes: &Nodes, output: &ToolOutput, table: &Table) -> Survey {
-        let mut findings: Vec<Finding> = self.renumber(table).await.into_iter().collect();
-        let devices = devices::devices(table, &self.numbering.numbers);
+    async fn read(&mut self, nodes: &Nodes, table: &Table, mut findings: Vec<Finding>) -> Survey {
+        findings.extend(self.renumber(table).await);
+        let devices = self.devices(nodes, table).await;
         self.is_950 = devices.iter().any(|device| device.name.contains("950"));
         let reading = Reading { unhealthy: devices::unhealthy(table, &devices), devices };
         if table.is_cut_off {
-            findings.push(Finding::error(why_no_table(output)));
             return self.failed(nodes, reading, findings);
         }
-        if !table.unreadable.is_empty() {
-            findings.push(Finding::warning(unknown_output(&table.unreadable.join("\n"))));
-        }
-        if !output.is_success {
-            findings.push(Finding::warning(why_failed(output)));
-        }
-        findings.extend(self.node_findings(nodes, &reading, &findings));
+        findings.extend_from_slice(self.slow_facts.failures());
+        findings.extend(self.driver_mismatch(&reading.devices).map(Finding::warning));
+        findings.extend(self.misfit_variables(&reading.devices).into_iter().map(Finding::warning));
+        findings.extend(nodes.findings(&self.circumstances(&reading, false)));
         findings.extend(chips_without_devices(nodes, &reading));
-        Survey { outcome: Outcome::Read(reading), findings }
+        let seen = self.seen(nodes, &reading, false);
+        Survey { outcome: Outcome::Read(reading), findings, seen }
     }
 
+    async fn devices(&mut self, nodes: &Nodes, table: &Table) -> Vec<GpuDevice> {
+        let mut devices = devices::devices(table, &self.numbering.numbers, nodes);
+        // A tool that did not even give the numbers is not asked for more.
+        if !table.is_cut_off && self.numbering.asked_for == chips(table) {
+            let port =
+                |device: &GpuDevice| Some((devices::chip_of(device)?, device.physical_index.unwrap_or(device.index)));
+            let ports: Vec<(ChipId, u32)> = devices.iter().filter_map(port).collect();
+            self.slow_facts.learn(table, &ports, &self.sources, self.slow_facts_budget).await;
+        }
+        for device in &mut devices {
+            if let Some(id) = devices::chip_of(device) {
+                devices::complete(device, id, &self.slow_facts);
+            }
+        }
+        devices
+    }
+
+    /// A driver that does not start is one problem: the nodes that are missing are its likely cause, not problems
+    /// beside it.
     fn failed(&self, nodes: &Nodes, partial: Reading, mut findings: Vec<Finding>) -> Survey {
-        findings.extend(self.node_findings(nodes, &partial, &findings));
-        Survey { outcome: Outcome::Failed { partial }, findings }
+        let mut driver_failed = false;
+        for finding in &mut findings {
+            if let Reason::DriverInitFailed { nodes: faulty, .. } = &mut finding.reason {
+                driver_failed = true;
+                let faults = nodes.faults(&self.circumstances(&partial, true));
+                *faulty = faults.into_iter().map(|(node, _)| node).collect();
+            }
+        }
+        if !driver_failed {
+            findings.extend(nodes.findings(&self.circumstances(&partial, false)));
+        }
+        let seen = self.seen(nodes, &partial, driver_failed);
+        Survey { outcome: Outcome::Failed { partial }, findings, seen }
     }
 
-    fn node_findings(&self, nodes: &Nodes, reading: &Reading, found: &[Finding]) -> Vec<Finding> {
-        let driver_failed = found.iter().any(|finding| matches!(finding.reason, Reason::DriverInitFailed { .. }));
-        nodes.findings(&Circumstances { has_devices: !reading.devices.is_empty(), driver_failed, is_950: self.is_950 })
+    /// Every point of the environment, whether it is wrong or not.
+    fn seen(&self, nodes: &Nodes, reading: &Reading, driver_failed: bool) -> Vec<Seen> {
+        let vendor = || Maker::Huawei.name().to_owned();
+        let installation = &self.slow_facts.installation;
+        let running = reading.devices.iter().find_map(|device| device.driver_version.clone());
+        let firmware: BTreeSet<String> =
+            reading.devices.iter().filter_map(|device| device.firmware_version.clone()).collect();
+        let variable = |name: &str| {
+            let value = self.variables.get(name)?;
+            Some(Seen::Variable { name: name.to_owned(), value: text::cell(value) })
+        };
+        let mut seen = vec![
+            self.sources.smi.tool.seen(),
+            Seen::Driver { vendor: vendor(), running, installed: installation.driver_version.clone() },
+            Seen::Firmware { vendor: vendor(), versions: firmware.into_iter().collect() },
+            Seen::Runtime { vendor: vendor(), version: installation.runtime_version.clone() },
+        ];
+        seen.extend(nodes.seen(&self.circumstances(reading, driver_failed), &self.root));
+        seen.extend(visible::VARIABLES.into_iter().filter_map(variable));
+        seen
+    }
+
+    fn circumstances(&self, reading: &Reading, driver_failed: bool) -> Circumstances {
+        Circumstances { has_devices: !reading.devices.is_empty(), driver_failed, is_950: self.is_950 }
     }
 
     /// Asks for the chips' numbers when other chips are there than at the last answer. A tool that has no such list
     /// says so once; one that gave no answer is asked again at the next survey.
     async fn renumber(&mut self, table: &Table) -> Option<Finding> {
-        let chips: BTreeSet<ChipId> = table.chips.iter().map(|chip| chip.id).collect();
+        let chips = chips(table);
         if table.is_cut_off || chips == self.numbering.asked_for {
             return None;
         }
-        let output = match self.run(&["info", "-m"]).await {
+        let smi = &self.sources.smi;
+        let output = match smi.ask(&["info", "-m"]).await {
             Ok(output) => output,
-            Err(error) => return Some(Finding { severity: Severity::Warning, ..self.tool_finding(error) }),
+            Err(error) => return Some(Finding { severity: Severity::Warning, ..smi.finding(error) }),
         };
         let numbers = mapping::parse(&output.stdout).unwrap_or_else(|| {
             let printed = text::excerpt(&output.all());
             tracing::debug!(printed, "npu-smi lists no chip numbers; they are taken from its table");
-            DeviceNumbers::new()
+            NumberList::new()
         });
         self.numbering = Numbering { asked_for: chips, numbers };
         None
     }
 
-    async fn run(&self, arguments: &'static [&'static str]) -> Result<ToolOutput, ToolError> {
-        let (root, path) = (self.root.clone(), self.path.clone());
-        self.tool.run(arguments, move || places(&root, path)).await
+    /// After an upgrade the old driver runs until the host is started again, and firmware of another release may not
+    /// go with it.
+    fn driver_mismatch(&self, devices: &[GpuDevice]) -> Option<Reason> {
+        let installation = &self.slow_facts.installation;
+        let running = devices.iter().find_map(|device| device.driver_version.clone());
+        let installed = installation.driver_version.clone();
+        let differs = running
+            .as_ref()
+            .zip(installed.as_ref())
+            .is_some_and(|(running, installed)| !running.eq_ignore_ascii_case(installed));
+        let firmware = self.unfit_firmware();
+        (differs || firmware.is_some()).then(|| Reason::DriverMismatch {
+            vendor: Maker::Huawei.name().to_owned(),
+            running,
+            installed,
+            firmware,
+        })
     }
 
-    fn tool_finding(&self, error: ToolError) -> Finding {
-        let tool = TOOL.to_owned();
-        Finding::error(match error {
-            ToolError::Missing => Reason::ToolMissing { tool },
-            ToolError::TimedOut | ToolError::StillRunning => {
-                Reason::ToolTimedOut { tool, timeout_s: self.tool.deadline().as_secs() }
-            }
-            ToolError::NotStarted(error) => Reason::ToolNotStarted { tool, error: error.to_string() },
-            ToolError::OutputTooLong { start } => unknown_output(&String::from_utf8_lossy(&start)),
-            ToolError::OutputLost(error) => Reason::ToolFailed { tool, exit_code: None, output: error.to_string() },
-        })
+    /// The firmware of the first card that the driver says does not go with it. What the running driver says counts
+    /// more than what its package says.
+    fn unfit_firmware(&self) -> Option<String> {
+        let unfit = |board: &details::Board| {
+            let firmware = board.firmware_version.clone()?;
+            let is_unfit = match &board.compatibility {
+                Some(word) => !word.eq_ignore_ascii_case("OK"),
+                None => self.slow_facts.installation.refuses(&firmware),
+            };
+            is_unfit.then_some(firmware)
+        };
+        self.slow_facts.cards.values().find_map(unfit)
+    }
+
+    fn misfit_variables(&self, devices: &[GpuDevice]) -> Vec<Reason> {
+        visible::misfits(|name| self.variables.get(name).map(String::as_str), devices)
+    }
+
+    /// Without its tool a chip can be seen by its node only.
+    fn without_tool(&self, nodes: &Nodes) -> Survey {
+        match nodes.tool_missing() {
+            Some(finding) => self.failed(nodes, Reading::default(), vec![finding]),
+            None => Survey { outcome: Outcome::Nothing, findings: Vec::new(), seen: Vec::new() },
+        }
     }
 }
 
-/// Without its tool a chip can be seen by its node only.
-fn without_tool(nodes: &Nodes) -> Survey {
-    match nodes.tool_missing() {
-        Some(finding) => {
-            let circumstances = Circumstances { has_devices: false, driver_failed: false, is_950: false };
-            let findings = std::iter::once(finding).chain(nodes.findings(&circumstances)).collect();
-            Survey { outcome: Outcome::Failed { partial: Reading::default() }, findings }
-        }
-        None => Survey { outcome: Outcome::Nothing, findings: Vec::new() },
+#[async_trait]
+impl Vendor for Ascend {
+    fn maker(&self) -> Maker {
+        Maker::Huawei
     }
+
+    async fn survey(&mut self, _on_bus: &[&Accelerator]) -> Survey {
+        let nodes = Nodes::look(&self.root);
+        match self.read_chips().await {
+            (Some(table), findings) => self.read(&nodes, &table, findings).await,
+            (None, findings) if findings.is_empty() => self.without_tool(&nodes),
+            (None, findings) => self.failed(&nodes, Reading::default(), findings),
+        }
+    }
+
+    fn printed(&self) -> Vec<Printed> {
+        [&self.sources.smi.tool, &self.sources.hccn.tool].into_iter().flat_map(Tool::printed).collect()
+    }
+}
+
+fn chips(table: &Table) -> BTreeSet<ChipId> {
+    table.chips.iter().map(|chip| chip.id).collect()
 }
 
 /// A table without a chip, though the driver made nodes for some.
@@ -164,54 +279,4 @@ fn chips_without_devices(nodes: &Nodes, reading: &Reading) -> Option<Finding> {
     }
     let expected = u32::try_from(nodes.chips.len()).unwrap_or(u32::MAX);
     Some(Finding::error(Reason::DevicesMissing { expected, found: 0 }))
-}
-
-/// The cause of an answer without a whole table.
-fn why_no_table(output: &ToolOutput) -> Reason {
-    if output.is_success {
-        let printed = output.all();
-        return environment::diagnose(&printed).unwrap_or_else(|| unknown_output(&printed));
-    }
-    why_failed(output)
-}
-
-fn unknown_output(printed: &str) -> Reason {
-    Reason::ToolOutputUnknown { tool: TOOL.to_owned(), output: text::excerpt(printed) }
-}
-
-fn why_failed(output: &ToolOutput) -> Reason {
-    let printed = output.all();
-    environment::diagnose(&printed).unwrap_or_else(|| Reason::ToolFailed {
-        tool: TOOL.to_owned(),
-        exit_code: output.exit_code,
-        output: text::excerpt(&printed),
-    })
-}
-
-/// Where the tool and the libraries it needs may be, on this host or in this container.
-fn places(root: &Path, path: Option<OsString>) -> Places {
-    let driver = under(root, install_directory(root).join("driver"));
-    let libraries = driver.join("lib64");
-    let mut directories = crate::tool::search_path(path);
-    directories.extend(TOOL_DIRECTORIES.map(|directory| under(root, directory)));
-    directories.push(driver.join("tools"));
-    Places {
-        directories,
-        libraries: vec![
-            libraries.clone(),
-            libraries.join("driver"),
-            libraries.join("common"),
-            under(root, DCMI_DIRECTORY),
-        ],
-    }
-}
-
-fn install_directory(root: &Path) -> PathBuf {
-    let read = || {
-        let mut text = String::new();
-        let file = std::fs::File::open(under(root, INSTALL_INFO)).ok()?;
-        file.take(INSTALL_INFO_LIMIT_BYTES).read_to_string(&mut text).ok()?;
-        environment::install_directory(&text)
-    };
-    read().unwrap_or_else(|| PathBuf::from(DEFAULT_INSTALL_DIRECTORY))
 }

@@ -2,35 +2,37 @@
 //! products.
 
 use super::environment::TOOL;
+use crate::checks::{NodeAccess, NodeState, Seen};
+use crate::files::Root;
 use crate::vendor::Finding;
 use api::{Reason, Severity};
 use rustix::fs::{Access, access};
+use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
 
 /// Needed by every generation.
 const MANAGER: &str = "/dev/davinci_manager";
 /// Not made by the driver of Ascend 950.
 const BEFORE_950: [&str; 2] = ["/dev/hisi_hdc", "/dev/devmm_svm"];
+/// How the names of nodes begin that the driver makes once for all chips. Newer drivers add some, as `hdc_host`.
+const SHARED_NAMES: [&str; 4] = ["davinci_", "devmm_", "hisi_hdc", "hdc_"];
+/// The kernel's list of character devices. In a container it is the host's, so it tells of nodes that were not mapped.
+const KERNELS_LIST: &str = "/sys/dev/char";
+/// Parts of chips have numbers from here on.
+const FIRST_PART: u32 = 100;
 
 /// Which nodes a host has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nodes {
     /// `/dev/davinciN`, with the numbers that are there.
     pub chips: Vec<(u32, NodeState)>,
-    pub manager: NodeState,
-    pub before_950: [NodeState; 2],
-}
-
-/// What a node is to this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum NodeState {
-    #[default]
-    Missing,
-    /// It is there and may not be read and written: by its mode or owner, or because the container's device list
-    /// does not allow it.
-    Forbidden,
-    Usable,
+    /// Those that all chips share and that are needed by some generation, or that the kernel says are there.
+    shared: BTreeMap<String, NodeState>,
+    /// The kernel lists this driver's nodes, so that what it does not list need not be there.
+    is_listed: bool,
+    /// Chips were cut into parts and this host or container has some of those.
+    pub has_parts: bool,
 }
 
 /// What else is known that decides which nodes ought to be there.
@@ -43,34 +45,61 @@ pub(super) struct Circumstances {
 }
 
 impl Nodes {
-    /// Looks at `<root>/dev`, which lies in memory: no disk or network can hold this up.
-    pub(super) fn look(root: &Path) -> Self {
-        let mut chips: Vec<(u32, NodeState)> = chip_numbers(&root.join("dev"))
-            .into_iter()
+    /// Looks at `/dev` and `/sys`, which lie in memory: no disk or network can hold this up.
+    pub(super) fn look(root: &Root) -> Self {
+        let names = names_in_dev(root);
+        let mut chips: Vec<(u32, NodeState)> = names
+            .iter()
+            .filter_map(|name| chip_number(name))
             .map(|number| (number, state(root, &chip_node(number))))
             .collect();
         chips.sort_unstable_by_key(|(number, _)| *number);
-        Self { chips, manager: state(root, MANAGER), before_950: BEFORE_950.map(|node| state(root, node)) }
+        let listed = listed_nodes(root);
+        let is_listed = !listed.is_empty();
+        let wanted = std::iter::once(MANAGER).chain(BEFORE_950).map(str::to_owned).filter(|_| !is_listed).chain(listed);
+        let shared = wanted.map(|node| (state(root, &node), node)).map(|(state, node)| (node, state)).collect();
+        let has_parts = chips.iter().any(|&(number, _)| number >= FIRST_PART)
+            || names.iter().any(|name| name.strip_prefix('v').is_some_and(|name| chip_number(name).is_some()));
+        Self { chips, shared, is_listed, has_parts }
     }
 
-    /// What is wrong with the nodes. A host without any chip's node is no misconfigured container as long as the tool
-    /// works: the nodes may be elsewhere.
-    pub(super) fn findings(&self, circumstances: &Circumstances) -> Vec<Finding> {
+    /// Nodes that ought to be there and usable, and are not. A host without any chip's node is no misconfigured
+    /// container as long as the tool works: the nodes may be elsewhere.
+    pub(super) fn faults(&self, circumstances: &Circumstances) -> Vec<(String, NodeState)> {
         if self.chips.is_empty() && !circumstances.driver_failed {
             return Vec::new();
         }
-        let mut nodes = vec![(MANAGER.to_owned(), self.manager)];
-        if !circumstances.is_950 {
-            nodes.extend(BEFORE_950.map(str::to_owned).into_iter().zip(self.before_950));
-        }
-        nodes.extend(self.chips.iter().map(|&(number, state)| (chip_node(number), state)));
+        let mut nodes = self.wanted(circumstances);
+        nodes.retain(|(_, state)| *state != NodeState::Usable);
+        nodes
+    }
+
+    fn wanted(&self, circumstances: &Circumstances) -> Vec<(String, NodeState)> {
+        let is_needed = |node: &str| self.is_listed || !circumstances.is_950 || !BEFORE_950.contains(&node);
+        let shared = self.shared.iter().filter(|(node, _)| is_needed(node)).map(|(node, &state)| (node.clone(), state));
+        let chips = self.chips.iter().map(|&(number, state)| (chip_node(number), state));
+        shared.chain(chips).collect()
+    }
+
+    /// Every node that ought to be there, and every one that is.
+    pub(super) fn seen(&self, circumstances: &Circumstances, root: &Root) -> Vec<Seen> {
+        let nodes = self.wanted(circumstances);
+        nodes.into_iter().map(|(path, state)| Seen::Node { access: access_of(root, &path), path, state }).collect()
+    }
+
+    /// One finding for each fault.
+    pub(super) fn findings(&self, circumstances: &Circumstances) -> Vec<Finding> {
         let severity = if circumstances.has_devices { Severity::Warning } else { Severity::Error };
-        nodes.into_iter().filter_map(|(node, state)| finding(severity, node, state)).collect()
+        self.faults(circumstances).into_iter().filter_map(|(node, state)| finding(severity, node, state)).collect()
     }
 
     /// Set when there are chips but no tool to ask about them.
     pub(super) fn tool_missing(&self) -> Option<Finding> {
         (!self.chips.is_empty()).then(|| Finding::error(Reason::ToolMissing { tool: TOOL.to_owned() }))
+    }
+
+    pub(super) fn chip(&self, number: u32) -> Option<String> {
+        self.chips.iter().any(|(there, _)| *there == number).then(|| chip_node(number))
     }
 }
 
@@ -87,20 +116,33 @@ fn chip_node(number: u32) -> String {
     format!("/dev/davinci{number}")
 }
 
+fn names_in_dev(root: &Root) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(root.path("/dev")) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+}
+
 /// `davinci0` has a number, `davinci_manager` has none.
-fn chip_numbers(dev: &Path) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir(dev) else { return Vec::new() };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let digits = |name: String| name.strip_prefix("davinci").filter(|rest| is_number(rest)).map(str::to_owned);
-    names.filter_map(digits).filter_map(|digits| digits.parse().ok()).collect()
+fn chip_number(name: &str) -> Option<u32> {
+    name.strip_prefix("davinci").filter(|rest| is_number(rest))?.parse().ok()
+}
+
+/// The nodes for all chips that the kernel says the driver made.
+fn listed_nodes(root: &Root) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(root.path(KERNELS_LIST)) else { return Vec::new() };
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let names = targets.filter_map(|target| target.file_name()?.to_str().map(str::to_owned));
+    names
+        .filter(|name| SHARED_NAMES.iter().any(|start| name.starts_with(start)))
+        .map(|name| format!("/dev/{name}"))
+        .collect()
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn state(root: &Path, node: &str) -> NodeState {
-    let path = under(root, node);
+fn state(root: &Root, node: &str) -> NodeState {
+    let path = root.path(node);
     // A container engine makes a directory where it was told to mount something that the host does not have.
     if !path.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
         return NodeState::Missing;
@@ -112,10 +154,9 @@ fn state(root: &Path, node: &str) -> NodeState {
     }
 }
 
-/// An absolute path of the host, under `root`.
-pub(super) fn under(root: &Path, absolute: impl AsRef<Path>) -> PathBuf {
-    let absolute = absolute.as_ref();
-    root.join(absolute.strip_prefix("/").unwrap_or(absolute))
+fn access_of(root: &Root, node: &str) -> Option<NodeAccess> {
+    let metadata = root.path(node).metadata().ok()?;
+    Some(NodeAccess { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() })
 }
 
 #[cfg(test)]
@@ -126,7 +167,13 @@ mod tests {
     const WORKING: Circumstances = Circumstances { has_devices: true, driver_failed: false, is_950: false };
 
     fn nodes(chips: &[(u32, NodeState)], manager: NodeState, before_950: [NodeState; 2]) -> Nodes {
-        Nodes { chips: chips.to_vec(), manager, before_950 }
+        let shared = [MANAGER].into_iter().chain(BEFORE_950).map(str::to_owned);
+        let states = [manager].into_iter().chain(before_950);
+        Nodes { chips: chips.to_vec(), shared: shared.zip(states).collect(), is_listed: false, has_parts: false }
+    }
+
+    fn look(directory: &tempfile::TempDir) -> Nodes {
+        Nodes::look(&Root::new(directory.path()))
     }
 
     fn told(nodes: &Nodes, circumstances: &Circumstances) -> Vec<(Severity, String)> {
@@ -182,7 +229,7 @@ mod tests {
             std::fs::write(dev.join(name), "").unwrap();
         }
         let expected = nodes(&[(2, Usable), (10, Usable)], Usable, [Usable, Missing]);
-        assert_eq!(Nodes::look(root.path()), expected);
+        assert_eq!(look(&root), expected);
     }
 
     #[test]
@@ -197,12 +244,40 @@ mod tests {
         let node = root.path().join("dev/davinci_manager");
         std::fs::write(&node, "").unwrap();
         std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o400)).unwrap();
-        assert_eq!(Nodes::look(root.path()).manager, Forbidden);
+        assert_eq!(look(&root).shared[MANAGER], Forbidden);
     }
 
     #[test]
     fn a_host_without_a_dev_directory_has_no_nodes() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(Nodes::look(root.path()), Nodes::default());
+        assert_eq!(look(&root), nodes(&[], Missing, [Missing; 2]));
+    }
+
+    #[test]
+    fn the_kernels_list_tells_of_nodes_that_were_not_mapped() {
+        let root = tempfile::tempdir().unwrap();
+        let list = root.path().join("sys/dev/char");
+        std::fs::create_dir_all(&list).unwrap();
+        std::fs::create_dir(root.path().join("dev")).unwrap();
+        let made = ["davinci0", "davinci_manager", "hdc_host", "null"];
+        for (minor, name) in made.into_iter().enumerate() {
+            let target = format!("../../devices/virtual/davinci/{name}");
+            std::os::unix::fs::symlink(target, list.join(format!("236:{minor}"))).unwrap();
+        }
+        for name in ["davinci0", "davinci_manager"] {
+            std::fs::write(root.path().join("dev").join(name), "").unwrap();
+        }
+        // what the kernel does not list, this driver does not make
+        assert_eq!(told(&look(&root), &WORKING), [(Severity::Warning, "no /dev/hdc_host".to_owned())]);
+    }
+
+    #[test]
+    fn numbers_of_a_hundred_and_more_are_parts_of_chips() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("dev")).unwrap();
+        std::fs::write(root.path().join("dev/davinci1"), "").unwrap();
+        assert!(!look(&root).has_parts);
+        std::fs::write(root.path().join("dev/vdavinci100"), "").unwrap();
+        assert!(look(&root).has_parts);
     }
 }

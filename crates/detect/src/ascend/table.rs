@@ -2,11 +2,12 @@
 //! table with processes. Which values there are, and where, is told by the words of the heading: they differ between
 //! chips and between versions of the driver. Positions of characters say nothing.
 
-use super::cells::{Field, Value, column_values, heading_fields, is_border, row_cells};
-use api::MemoryKind;
-
-/// The tool's `MB` are these many bytes: a chip sold with 64 GiB shows 65536.
-const MIB_BYTES: u64 = 1024 * 1024;
+use super::cells::{Field, Value, column_values, heading_fields};
+use super::processes;
+use crate::bar_table::{is_border, is_row, row_cells};
+use crate::figures::{self, Figure, MIB_BYTES};
+use crate::pci;
+use api::{AbsentWhy, DeviceProcess, MemoryKind};
 
 /// What one `npu-smi info` printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,24 +20,29 @@ pub(super) struct Table {
     pub unreadable: Vec<String>,
     /// The end of the table is missing: there may be more chips.
     pub is_cut_off: bool,
+    /// Which process runs on which chip; None when there is no whole table of processes.
+    pub processes: Option<Vec<(ChipId, DeviceProcess)>>,
 }
 
-/// One chip. A reading that the tool does not give is absent.
+/// One chip. A reading that the tool does not give is absent with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chip {
     pub id: ChipId,
-    /// The number in `/dev/davinciN`, in layouts that have it.
-    pub device: Option<u32>,
+    /// For programs, in layouts that have it.
+    pub logic_id: Option<u32>,
+    /// On the host, in layouts that have it.
+    pub physical_id: Option<u32>,
     pub name: Option<String>,
     /// The tool's word.
-    pub health: Option<String>,
-    /// Lower case.
+    pub health: Figure<String>,
+    /// In the kernel's form.
     pub bus_id: Option<String>,
-    /// Of the whole card; the tool gives it with the card's first chip.
-    pub power_w: Option<f64>,
-    pub temperature_c: Option<f64>,
-    pub utilization_percent: Option<f64>,
-    pub memory: Option<Memory>,
+    pub power_w: Figure<f64>,
+    pub temperature_c: Figure<f64>,
+    pub utilization_percent: Figure<f64>,
+    pub memory: Figure<Memory>,
+    /// Percent of the memory that is used, where the bytes are not told.
+    pub memory_percent: Option<f64>,
 }
 
 /// How the tool names a chip.
@@ -52,7 +58,7 @@ pub(super) struct ChipId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
     pub kind: MemoryKind,
-    pub used_bytes: Option<u64>,
+    pub used_bytes: Figure<u64>,
     pub total_bytes: u64,
 }
 
@@ -61,10 +67,11 @@ pub(super) fn parse(text: &str) -> Option<Table> {
     // Other programs' log lines come between the rows now and then.
     let lines: Vec<&str> = text.lines().filter(|line| is_row(line) || is_border(line)).collect();
     let (above, layout, below) = split_at_heading(&lines)?;
-    let end = below.iter().position(|line| is_process_heading(line)).unwrap_or(below.len());
+    let end = below.iter().position(|line| processes::is_heading(line)).unwrap_or(below.len());
     let rows = below.get(..end)?;
     let (chips, unreadable) = read_chips(&layout, rows);
-    Some(Table { driver_version: driver_version(above), chips, unreadable, is_cut_off: is_cut_off(rows) })
+    let processes = below.get(end..).and_then(processes::read);
+    Some(Table { driver_version: driver_version(above), chips, unreadable, is_cut_off: is_cut_off(rows), processes })
 }
 
 /// The values under each column, for the two lines of a chip.
@@ -107,10 +114,6 @@ fn driver_version(above: &[&str]) -> Option<String> {
     after.flat_map(str::split_whitespace).find(|word| !super::cells::is_unknown(word)).map(crate::text::cell)
 }
 
-fn is_process_heading(line: &str) -> bool {
-    row_cells(line).is_some_and(|cells| cells.iter().any(|cell| cell.to_lowercase().starts_with("process id")))
-}
-
 /// The chips, and the rows that are none. Borders part the cards, and in some layouts the chips of a card.
 fn read_chips(layout: &Layout, lines: &[&str]) -> (Vec<Chip>, Vec<String>) {
     let mut chips = Vec::new();
@@ -131,10 +134,6 @@ fn is_cut_off(lines: &[&str]) -> bool {
     lines.last().is_none_or(|last| is_row(last))
 }
 
-fn is_row(line: &str) -> bool {
-    line.trim_start().starts_with('|')
-}
-
 /// None when a line is missing or cut off, or does not say which chip it is.
 fn read_chip(layout: &Layout, rows: &[&str], before: &[Chip]) -> Option<Chip> {
     let &[first, second] = rows else { return None };
@@ -152,72 +151,79 @@ fn read_chip(layout: &Layout, rows: &[&str], before: &[Chip]) -> Option<Chip> {
     }
     Some(Chip {
         id,
-        device: second.integer(Field::Device),
-        name: first.word(Field::Name).map(str::to_owned),
+        logic_id: second.integer(Field::LogicId),
+        physical_id: second.integer(Field::PhysicalId),
+        name: first.word(Field::Name).map(str::to_owned).ok(),
         health: first.word(Field::Health).map(str::to_owned),
-        bus_id: second.word(Field::BusId).and_then(pci_address),
-        power_w: first.number(Field::PowerW).filter(|&watts| watts >= 0.0),
-        temperature_c: first.number(Field::TemperatureC),
-        utilization_percent: second.number(Field::UtilizationPercent).filter(|percent| (0.0..=100.0).contains(percent)),
+        bus_id: second.word(Field::BusId).ok().and_then(pci::address),
+        power_w: first.word(Field::PowerW).and_then(figures::watts),
+        temperature_c: first.word(Field::TemperatureC).and_then(figures::celsius),
+        utilization_percent: second.word(Field::UtilizationPercent).and_then(figures::percent),
         memory: memory(&second),
+        memory_percent: None,
     })
 }
 
 /// The values of one line.
-struct Row(Vec<(Field, Value)>);
+struct Row<'a> {
+    columns: &'a [Vec<Field>],
+    values: Vec<(Field, Value)>,
+}
 
-impl Row {
+impl<'a> Row<'a> {
     /// None when the line has not the heading's number of cells.
-    fn read(columns: &[Vec<Field>], line: &str) -> Option<Self> {
+    fn read(columns: &'a [Vec<Field>], line: &str) -> Option<Self> {
         let cells = row_cells(line)?;
         if cells.len() != columns.len() {
             return None;
         }
         let values = columns.iter().zip(cells).flat_map(|(fields, cell)| column_values(fields, cell));
-        Some(Self(values.collect()))
+        Some(Self { columns, values: values.collect() })
     }
 
-    fn value(&self, wanted: Field) -> Option<&Value> {
-        self.0.iter().find(|(field, _)| *field == wanted).map(|(_, value)| value)
+    fn value(&self, wanted: Field) -> Figure<&Value> {
+        if let Some((_, value)) = self.values.iter().find(|(field, _)| *field == wanted) {
+            return Ok(value);
+        }
+        let is_in_layout = self.columns.iter().flatten().any(|&field| field == wanted);
+        Err(if is_in_layout { AbsentWhy::Unreadable } else { AbsentWhy::NotTold })
     }
 
-    fn word(&self, field: Field) -> Option<&str> {
+    fn word(&self, field: Field) -> Figure<&str> {
         match self.value(field)? {
-            Value::Word(word) => Some(word),
-            Value::Unknown | Value::Pair(..) => None,
+            Value::Word(word) => Ok(word),
+            Value::Unknown => Err(AbsentWhy::NotAvailable),
+            Value::Pair(..) => Err(AbsentWhy::Unreadable),
         }
     }
 
     fn integer(&self, field: Field) -> Option<u32> {
-        self.word(field)?.parse().ok()
-    }
-
-    /// Rust's own parser takes `inf` and `nan` for numbers, which no reading is.
-    fn number(&self, field: Field) -> Option<f64> {
-        self.word(field)?.parse().ok().filter(|number: &f64| number.is_finite())
+        let number = self.word(field).and_then(figures::integer).ok()?;
+        u32::try_from(number).ok()
     }
 }
 
 /// A chip with high-bandwidth memory shows `0 / 0` for DDR or, on Ascend 910A, the DDR beside it; without, its models
 /// work in DDR. When the tool could not tell the HBM this time, the DDR of a 910A would be a wrong answer.
-fn memory(row: &Row) -> Option<Memory> {
+fn memory(row: &Row) -> Figure<Memory> {
     let hbm = row.value(Field::HbmMib);
-    if let Some(memory) = hbm.and_then(|value| memory_of(MemoryKind::Hbm, value)) {
-        return Some(memory);
-    }
     match hbm {
-        None | Some(Value::Pair(_, Some(0))) => memory_of(MemoryKind::Ddr, row.value(Field::DdrMib)?),
-        Some(_) => None,
+        Err(AbsentWhy::NotTold) | Ok(Value::Pair(_, Some(0))) => memory_of(MemoryKind::Ddr, row.value(Field::DdrMib)?),
+        Err(why) => Err(why),
+        Ok(value) => memory_of(MemoryKind::Hbm, value),
     }
 }
 
-fn memory_of(kind: MemoryKind, value: &Value) -> Option<Memory> {
-    let &Value::Pair(used_mib, Some(total_mib)) = value else { return None };
-    let total_bytes = total_mib.checked_mul(MIB_BYTES).filter(|&bytes| bytes > 0)?;
-    Some(Memory { kind, used_bytes: used_mib.and_then(|used| used.checked_mul(MIB_BYTES)), total_bytes })
-}
-
-fn pci_address(word: &str) -> Option<String> {
-    let is_address = word.contains(':') && word.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
-    is_address.then(|| word.to_ascii_lowercase())
+fn memory_of(kind: MemoryKind, value: &Value) -> Figure<Memory> {
+    let (used_mib, total_mib) = match value {
+        &Value::Pair(used, total) => (used, total.ok_or(AbsentWhy::NotAvailable)?),
+        Value::Unknown => return Err(AbsentWhy::NotAvailable),
+        Value::Word(_) => return Err(AbsentWhy::Unreadable),
+    };
+    if total_mib == 0 {
+        return Err(AbsentWhy::NotAvailable);
+    }
+    let total_bytes = total_mib.checked_mul(MIB_BYTES).ok_or(AbsentWhy::Unreadable)?;
+    let used_bytes = used_mib.and_then(|used| used.checked_mul(MIB_BYTES)).ok_or(AbsentWhy::NotAvailable);
+    Ok(Memory { kind, used_bytes, total_bytes })
 }

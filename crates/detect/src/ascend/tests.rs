@@ -1,7 +1,9 @@
 //! The real output of many chips and drivers, from text to devices.
 
+use super::nodes::Nodes;
 use super::table::{Table, parse};
-use super::{DeviceNumbers, devices, mapping};
+use super::{NumberList, details, devices, hccn, mapping};
+use crate::mutations::{are_in_order, damaged};
 use api::{DeviceHealth, GpuDevice, Reason, Severity};
 use proptest::prelude::*;
 
@@ -32,12 +34,16 @@ fn whole(text: &str) -> Table {
     table
 }
 
+fn devices_in(table: &Table) -> Vec<GpuDevice> {
+    devices::devices(table, &NumberList::new(), &Nodes::default())
+}
+
 fn devices_of(text: &str) -> Vec<GpuDevice> {
-    devices::devices(&whole(text), &DeviceNumbers::new())
+    devices_in(&whole(text))
 }
 
 fn devices_with(text: &str, list: &str) -> Vec<GpuDevice> {
-    devices::devices(&whole(text), &mapping::parse(list).unwrap())
+    devices::devices(&whole(text), &mapping::parse(list).unwrap(), &Nodes::default())
 }
 
 fn numbers(devices: &[GpuDevice]) -> Vec<(u32, Option<u32>, Option<u32>)> {
@@ -114,7 +120,7 @@ fn a_list_in_an_unknown_layout_is_none() {
 #[test]
 fn bad_health_is_found_with_the_tools_own_word() {
     let table = whole(B2C_UNHEALTHY);
-    let devices = devices::devices(&table, &DeviceNumbers::new());
+    let devices = devices_in(&table);
     let found: Vec<_> =
         devices::unhealthy(&table, &devices).into_iter().map(|finding| (finding.severity, finding.reason)).collect();
     let reason = |index, health: &str| Reason::DeviceUnhealthy { index, name: "910B2C".into(), health: health.into() };
@@ -125,7 +131,7 @@ fn bad_health_is_found_with_the_tools_own_word() {
 fn health_that_cannot_be_told_is_no_bad_health() {
     for (word, health) in [("UNKNOWN", Some(DeviceHealth::Unknown)), ("NA", None), ("-", None), ("", None)] {
         let table = whole(&B4.replacen("| OK            |", &format!("| {word} |"), 1));
-        let devices = devices::devices(&table, &DeviceNumbers::new());
+        let devices = devices_in(&table);
         assert_eq!(devices[0].health, health, "{word}");
         assert_eq!(devices::unhealthy(&table, &devices), []);
     }
@@ -203,7 +209,7 @@ fn stretch(text: &str, by: isize) -> String {
         let width = cell.len().saturating_add_signed(by);
         format!("{:<width$}", if by < 0 { cell.trim_end() } else { cell })
     };
-    let stretch_line = |line: &str| match super::cells::row_cells(line) {
+    let stretch_line = |line: &str| match crate::bar_table::row_cells(line) {
         Some(_) => line.split('|').map(stretch_cell).collect::<Vec<_>>().join("|").trim().to_owned(),
         None => line.to_owned(),
     };
@@ -261,7 +267,8 @@ proptest! {
             .iter()
             .map(|(npu, chip, process, name, mib)| format!("| {npu}   {chip}  | {process}  | {name}  | {mib}  |"))
             .collect();
-        prop_assert_eq!(parse(&format!("{text}{heading}{}", rows.join("\n"))), parse(text));
+        let chips = |text: &str| parse(text).map(|table| (table.chips, table.unreadable, table.is_cut_off));
+        prop_assert_eq!(chips(&format!("{text}{heading}{}", rows.join("\n"))), chips(text));
     }
 
     #[test]
@@ -281,9 +288,36 @@ proptest! {
         let lines: Vec<&str> = text.lines().collect();
         let shuffled: Vec<&str> = picks.iter().filter_map(|&pick| lines.get(pick).copied()).collect();
         if let Some(table) = parse(&shuffled.join("\n")) {
-            let devices = devices::devices(&table, &DeviceNumbers::new());
+            let devices = devices_in(&table);
             let indexes: std::collections::HashSet<u32> = devices.iter().map(|device| device.index).collect();
             prop_assert_eq!(indexes.len(), table.chips.len());
+        }
+    }
+
+    #[test]
+    fn damaged_tables_and_lists_make_devices_in_order(
+        table in damaged(TABLES.to_vec()),
+        list in damaged(vec![fixture!("m-310-mcu"), fixture!("m-910a"), fixture!("m-a3-910c"), fixture!("m-950pr")]),
+    ) {
+        if let Some(table) = parse(&table) {
+            let numbers = mapping::parse(&list).unwrap_or_default();
+            prop_assert!(are_in_order(&devices::devices(&table, &numbers, &Nodes::default())));
+        }
+    }
+
+    #[test]
+    fn damaged_details_are_read_without_a_panic(text in damaged(vec![
+        fixture!("t-board-card-910b"), fixture!("t-board-card-950"), fixture!("t-board-chip-910b-vdie"),
+        fixture!("t-common-910a"), fixture!("t-health-310p-duo-mcu"), fixture!("t-memory-910b"),
+        fixture!("t-power-910b"), fixture!("t-usages-310p-duo"), fixture!("t-usages-910a-ddr-and-hbm"),
+        fixture!("l-8cards"), include_str!("../../tests/fixtures/hccn-mac-gateway-mtu.txt"),
+        include_str!("../../tests/fixtures/hccn-ip-g-up.txt"), fixture!("error-8005"), fixture!("error-libc_sec"),
+    ])) {
+        let _ = (details::board(&text), details::cards(&text), hccn::Port::parse(&text).network());
+        let _ = super::environment::diagnose(&text);
+        for (_, readings) in details::readings(&text) {
+            prop_assert!(readings.utilization_percent.is_ok_and(|percent| (0.0..=100.0).contains(&percent)) || readings.utilization_percent.is_err());
+            prop_assert!(readings.error_codes.iter().all(|code| code.chars().count() <= 64));
         }
     }
 
