@@ -75,8 +75,9 @@ fn main() -> ExitCode {
 }
 
 fn run_inside(name: &str) -> Result<(), Failed> {
-    let output =
-        netlab::start_inside([name])?.output().map_err(|error| format!("`unshare` does not start: {error}"))?;
+    let output = netlab::start_inside([name])?
+        .output()
+        .map_err(|error| format!("`setpriv`, of util-linux, does not start: {error}"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -24,10 +24,12 @@ pub fn is_inside_as_root() -> bool {
 }
 
 /// How this program is started again with `arguments` in a network of its own, where it is root and has no other host's
-/// processes around it. It and all that it starts end when the command is killed.
+/// processes around it. It and all that it starts end with the command, and with the thread that started that.
 pub fn start_inside(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Command> {
     let program = std::env::current_exe().context("cannot tell which program this is")?;
-    let mut command = Command::new("unshare");
+    // so that it ends with the thread that waits for it, however that one ends
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare"]);
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         command.args(["--user", "--map-root-user"]);

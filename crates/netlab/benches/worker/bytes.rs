@@ -30,11 +30,20 @@ fn worker(here: &Host, minutes: u32) -> BothWays {
     let _worker = outpost.start_worker("npu-a");
     server.worker("npu-a", "is ready", |row| row["state"] == "ready");
     sleep(SETTLES);
-    let before = BothWays::of(&outpost.cable);
+    let (before, link_before) = (BothWays::of(&outpost.cable), link_bytes(&server));
     sleep(Duration::from_mins(1) * minutes);
     let used = BothWays::of(&outpost.cable).since(before).divided_by(u64::from(minutes));
+    let link = link_bytes(&server);
     used.print("this program, its health checks included");
+    let [to_server, to_worker] = [0, 1].map(|way| (link[way] - link_before[way]) / u64::from(minutes));
+    println!("{:46} {:8} {:16} {to_server:14} {to_worker:14}", "  of it over the link, as the server counts", "", "");
     used
+}
+
+/// Bytes that the server received and sent over the worker's link, encryption included.
+fn link_bytes(server: &Server) -> [u64; 2] {
+    let row = server.worker("npu-a", "has a link", |row| !row["link"].is_null());
+    [1, 2].map(|at| row["link"]["readings"][at].as_u64().unwrap())
 }
 
 /// Traffic of a cable from the server to a worker.
