@@ -66,8 +66,14 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// All of them, in good order.
-    pub(crate) fn whole(cards: Vec<Card>) -> Self {
+    /// All of them, in good order. A card that is there already is a part of it or a line shown once more.
+    pub(crate) fn whole(told: Vec<Card>) -> Self {
+        let mut cards: Vec<Card> = Vec::with_capacity(told.len());
+        for card in told {
+            if cards.iter().all(|before| before.index != card.index) {
+                cards.push(card);
+            }
+        }
         Self { cards, findings: Vec::new(), is_partial: false }
     }
 
@@ -80,20 +86,19 @@ impl Listing {
             return None;
         }
         let reason = Reason::ToolOutputUnknown { tool: tool.to_owned(), output: text::excerpt(&unreadable.join("\n")) };
-        Some(Self { cards, findings: vec![Finding::warning(reason)], is_partial: true })
+        Some(Self { findings: vec![Finding::warning(reason)], is_partial: true, ..Self::whole(cards) })
     }
 
-    /// Reads each block of a table as a card. A card that is there already is a part of it, shown once more.
+    /// Reads each block of a table as a card.
     pub(crate) fn from_blocks(
         tool: &str,
         printed: &str,
         table: &Blocks,
         card: impl Fn(&Block) -> Option<Card>,
     ) -> Option<Self> {
-        let (mut cards, mut unreadable) = (Vec::<Card>::new(), Vec::new());
+        let (mut cards, mut unreadable) = (Vec::new(), Vec::new());
         for block in &table.cards {
             match card(block) {
-                Some(card) if cards.iter().any(|before| before.index == card.index) => {}
                 Some(card) => cards.push(card),
                 None => unreadable.extend(block.iter().map(|row| row.join(" | "))),
             }

@@ -310,6 +310,16 @@ async fn a_choice_of_chips_that_are_not_there_is_told() {
 }
 
 #[tokio::test]
+async fn a_container_that_was_started_without_the_chips_it_asks_for_is_told() {
+    let mut host = Host { root: TempDir::new().unwrap(), variables: BTreeMap::new() };
+    assert_eq!(reasons(&host.detect().await), []);
+    host.variables.insert("ASCEND_VISIBLE_DEVICES".into(), "0-3".into());
+    let reason =
+        Reason::VisibleDevicesWrong { variable: "ASCEND_VISIBLE_DEVICES".into(), value: "0-3".into(), available: 0 };
+    assert_eq!(reasons(&host.detect().await), [reason]);
+}
+
+#[tokio::test]
 async fn a_driver_that_was_upgraded_without_a_restart_is_told() {
     let host = Host::with_eight_cards();
     host.write("usr/local/Ascend/driver/version.info", "Version=25.9.0\n");

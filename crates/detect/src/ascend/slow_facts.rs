@@ -105,7 +105,13 @@ impl SlowFacts {
         let chips: BTreeSet<ChipId> = table.chips.iter().map(|chip| chip.id).collect();
         let have_changed = chips != self.chips;
         if have_changed {
-            *self = Self { chips, ..Self::default() };
+            // What is known of those that stay counts until they are asked again.
+            self.cards.retain(|npu, _| chips.iter().any(|id| id.npu == *npu));
+            self.boards.retain(|id, _| chips.contains(id));
+            self.ai_cores.retain(|id, _| chips.contains(id));
+            self.ports.retain(|id, _| chips.contains(id));
+            (self.chips, self.asked_at) = (chips, None);
+            self.due.clear();
         }
         let pause = if self.failures.is_empty() { ASKED_AGAIN_AFTER } else { TRIED_AGAIN_AFTER };
         let is_time = self.asked_at.is_none_or(|asked_at| now.duration_since(asked_at) >= pause);
@@ -113,18 +119,20 @@ impl SlowFacts {
             self.asked_at = Some(now);
             self.failures.clear();
             self.ailments.clear();
-            self.due = self.round(ports);
+            self.due = self.round(ports, have_changed);
         }
         self.plan_ailments(&table.chips);
     }
 
-    /// Boards do not change under a running driver, so those that answered are not asked again.
-    fn round(&self, ports: &[(ChipId, u32)]) -> VecDeque<Question> {
+    /// Boards do not change as long as the same chips are there, so those that answered are not asked again.
+    fn round(&self, ports: &[(ChipId, u32)], are_new: bool) -> VecDeque<Question> {
         let cards: BTreeSet<u32> = self.chips.iter().map(|id| id.npu).collect();
-        let boards = cards.iter().filter(|npu| !self.cards.contains_key(npu)).map(|&npu| Question::CardBoard(npu));
-        let chips = self.chips.iter().filter(|id| !self.boards.contains_key(id)).map(|&id| Question::ChipBoard(id));
+        let boards =
+            cards.iter().filter(|npu| are_new || !self.cards.contains_key(npu)).map(|&npu| Question::CardBoard(npu));
+        let chips =
+            self.chips.iter().filter(|id| are_new || !self.boards.contains_key(id)).map(|&id| Question::ChipBoard(id));
         let has_cores = |npu: u32| self.ai_cores.keys().any(|id| id.npu == npu);
-        let common = cards.iter().filter(|&&npu| !has_cores(npu)).map(|&npu| Question::Common(npu));
+        let common = cards.iter().filter(|&&npu| are_new || !has_cores(npu)).map(|&npu| Question::Common(npu));
         let ports = ports
             .iter()
             .flat_map(|&(id, number)| PortQuestion::ALL.map(|question| Question::Port(id, number, question)));
