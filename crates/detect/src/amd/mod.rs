@@ -10,6 +10,7 @@ use api::DeviceType;
 pub(crate) const AMD: Description = Description {
     maker: Maker::Amd,
     kind: DeviceType::Rocm,
+    library: None,
     ways: &[
         Way {
             tool: "amd-smi",

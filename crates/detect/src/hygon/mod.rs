@@ -13,6 +13,7 @@ const TOOL: &str = "hy-smi";
 pub(crate) const HYGON: Description = Description {
     maker: Maker::Hygon,
     kind: DeviceType::Dcu,
+    library: None,
     ways: &[
         Way { tool: TOOL, question: rocm_smi::QUESTION, parse: rocm_smi::of_hygon, more: &[] },
         Way { tool: TOOL, question: &[], parse: table::parse, more: &[] },

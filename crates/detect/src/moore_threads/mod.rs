@@ -15,6 +15,7 @@ const TOOL: &str = "mthreads-gmi";
 pub(crate) const MOORE_THREADS: Description = Description {
     maker: Maker::MooreThreads,
     kind: DeviceType::Musa,
+    library: None,
     ways: &[Way { tool: TOOL, question: &["--query", "--json"], parse, more: &[] }],
     directories: &["/usr/bin", "/usr/local/musa/bin"],
     libraries: &["/usr/local/musa/lib"],
