@@ -14,7 +14,7 @@ use crate::nvidia::NVIDIA;
 use crate::one_tool::OneTool;
 use crate::pci::{self, Accelerator, Driver};
 use crate::problem_ages::ProblemAges;
-use crate::vendor::{Finding, Maker, Outcome, Vendor};
+use crate::vendor::{Finding, Maker, Outcome, Survey, Vendor};
 use api::{GpuDevice, PciDevice, Problem, Reason, WorkerStatus};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelera
     let own: Vec<&Accelerator> = on_bus.iter().filter(|found| found.maker == maker).collect();
     let survey = vendor.survey(&own).await;
     let not_driven = own.iter().filter(|found| found.driver == Driver::None).count();
-    let is_nothing = matches!(survey.outcome, Outcome::Nothing) && own.is_empty();
+    let is_nothing = own.is_empty() && finds_nothing(&survey);
     let found = findings(survey.findings, &survey.outcome, maker, not_driven);
     let mut standing = history.settle(survey.outcome, Instant::now());
     standing.findings.splice(0..0, found);
@@ -157,6 +157,15 @@ async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelera
     seen.extend(survey.seen);
     let checks = if is_nothing { Vec::new() } else { checks::judged(seen, &standing.findings) };
     (standing, checks)
+}
+
+/// No tool, or one that belongs to somebody else's cards.
+fn finds_nothing(survey: &Survey) -> bool {
+    match &survey.outcome {
+        Outcome::Nothing => true,
+        Outcome::Read(reading) => reading.devices.is_empty() && survey.findings.is_empty(),
+        Outcome::Failed { .. } => false,
+    }
 }
 
 fn devices_seen(maker: Maker, on_bus: usize, without_driver: usize, standing: &Standing) -> Seen {

@@ -232,13 +232,14 @@ impl OneTool {
                 Some(address) => before.bus_id.as_ref() == Some(address),
                 None => before.index == card.index,
             };
-            let before = self.remembered.iter().position(is_it);
-            if !card.is_lost {
-                before.map(|at| self.remembered.swap_remove(at));
-                self.remembered.push(card.clone());
-            } else if let Some(before) = before.and_then(|at| self.remembered.get(at)) {
-                let health = card.health.clone();
-                *card = Card { health, ..before.clone().without_readings() };
+            match self.remembered.iter_mut().find(|before| is_it(before)) {
+                Some(before) if card.is_lost => {
+                    let health = card.health.clone();
+                    *card = Card { health, ..before.clone().without_readings() };
+                }
+                Some(before) => before.clone_from(card),
+                None if card.is_lost => {}
+                None => self.remembered.push(card.clone()),
             }
         }
     }
@@ -325,6 +326,8 @@ impl Vendor for OneTool {
             let output = match self.ask(number, way.question).await {
                 Ok(output) => output,
                 Err(ToolError::Missing) => continue,
+                // A search that hangs, at a dead network disk perhaps, is no sign of a maker that has nothing here.
+                Err(_) if on_bus.is_empty() && !self.tools.get(number).is_some_and(Tool::is_known) => continue,
                 Err(error) => {
                     findings.extend(self.finding(number, error));
                     return self.failed(findings);
