@@ -40,20 +40,18 @@ pub struct DetectorConfig {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Whose names begin so are variables of the vendors.
-const VARIABLES: [&str; 2] = ["ASCEND_", "NVIDIA_"];
+/// The vendors' variables that are of use here begin so.
+const VARIABLES: &str = "ASCEND_";
 
 impl Default for DetectorConfig {
     fn default() -> Self {
-        let is_vendors = |name: &str| VARIABLES.iter().any(|start| name.starts_with(start));
-        let words =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let texts = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self {
             root: PathBuf::from("/"),
             tool_deadline: Duration::from_secs(10),
             slow_facts_budget: Duration::from_secs(3),
             path: None,
-            variables: words.filter(|(name, _)| is_vendors(name)).collect(),
+            variables: std::env::vars_os().filter_map(texts).filter(|(name, _)| name.starts_with(VARIABLES)).collect(),
         }
     }
 }
