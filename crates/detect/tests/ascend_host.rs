@@ -412,6 +412,26 @@ async fn a_card_of_two_chips_has_one_power_reading() {
     assert_eq!(physical, [8, 9, 10, 11]);
 }
 
+#[tokio::test]
+async fn a_cards_power_that_is_in_no_table_is_asked_once_a_minute() {
+    let host = Host::with_eight_cards();
+    host.answer("info", include_str!("fixtures/npu-info-310p3-duo-25.2.0.txt"));
+    host.answer("info-m", "");
+    host.answer("info-tpower-i2", "NPU ID : 2\nChip Count : 2\n\nNPU Real-time Power(W) : 42.8\nChip Name : MCU\n");
+    let mut detector = host.detector();
+    let power = |inventory: &Inventory| -> Vec<_> {
+        inventory.devices.iter().map(|device| (device.power_w, device.power_scope)).collect()
+    };
+    assert_eq!(power(&detector.detect().await), [(Some(42.8), Some(PowerScope::Card)), (None, None)]);
+    host.calls(BIN);
+    assert_eq!(power(&detector.detect().await)[0].0, Some(42.8));
+    assert_eq!(host.calls(BIN), ["info"]);
+    pass(Duration::from_secs(61)).await;
+    host.answer("info-tpower-i2", "This device does not support querying.\n");
+    assert_eq!(power(&detector.detect().await), [(None, None); 2]);
+    assert_eq!(host.calls(BIN), ["info", "info-tpower-i2"]);
+}
+
 /// Each point with what is wrong with it, the host's own numbers of users aside.
 fn points(inventory: &Inventory) -> Vec<String> {
     let point = |check: &Check| {

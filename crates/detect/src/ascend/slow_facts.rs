@@ -21,6 +21,9 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_mins(10);
 /// The same when a program gave no answer.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(1);
 
+/// The power of a card that is in no table costs a process a card: it is asked for at this interval.
+const POWER_ASKED_AGAIN_AFTER: Duration = Duration::from_mins(1);
+
 /// Who is asked.
 pub(super) struct Sources {
     pub smi: Arc<Program>,
@@ -42,6 +45,8 @@ pub(super) struct SlowFacts {
     pub boards: BTreeMap<ChipId, Board>,
     pub ai_cores: BTreeMap<ChipId, u32>,
     pub ports: BTreeMap<ChipId, Port>,
+    /// Of cards whose power is in no table: what they take, when they were asked.
+    power: BTreeMap<u32, (Option<f64>, Instant)>,
     /// What the unhealthy ones report, and at which word for their health they were asked.
     ailments: BTreeMap<ChipId, Ailment>,
     /// Why a program gave no answer, until it is asked again.
@@ -61,6 +66,7 @@ enum Question {
     CardBoard(u32),
     ChipBoard(ChipId),
     Common(u32),
+    Power(u32),
     /// The number is the port's name for its program.
     Port(ChipId, u32, PortQuestion),
 }
@@ -101,6 +107,11 @@ impl SlowFacts {
         self.ailments.get(&id).map(|ailment| ailment.codes.clone()).unwrap_or_default()
     }
 
+    /// What a card takes, in watts, where the table does not tell.
+    pub(super) fn card_power_w(&self, npu: u32) -> Option<f64> {
+        self.power.get(&npu)?.0
+    }
+
     fn plan(&mut self, table: &Table, ports: &[(ChipId, u32)], now: Instant) {
         let chips: BTreeSet<ChipId> = table.chips.iter().map(|chip| chip.id).collect();
         let have_changed = chips != self.chips;
@@ -121,7 +132,23 @@ impl SlowFacts {
             self.ailments.clear();
             self.due = self.round(ports, have_changed);
         }
+        self.plan_power(&table.chips, now);
         self.plan_ailments(&table.chips);
+    }
+
+    /// On Atlas 300I cards a controller measures the power of the card, and the table has none.
+    fn plan_power(&mut self, chips: &[Chip], now: Instant) {
+        let silent = |npu: u32| chips.iter().filter(|chip| chip.id.npu == npu).all(|chip| chip.power_w.is_err());
+        let cards: BTreeSet<u32> = chips.iter().map(|chip| chip.id.npu).filter(|&npu| silent(npu)).collect();
+        self.power.retain(|npu, _| cards.contains(npu));
+        for npu in cards {
+            let is_new =
+                |&(_, asked_at): &(Option<f64>, Instant)| now.duration_since(asked_at) < POWER_ASKED_AGAIN_AFTER;
+            let is_known = self.power.get(&npu).is_some_and(is_new);
+            if !is_known && !self.due.contains(&Question::Power(npu)) {
+                self.due.push_front(Question::Power(npu));
+            }
+        }
     }
 
     /// Boards do not change as long as the same chips are there, so those that answered are not asked again.
@@ -171,7 +198,7 @@ impl SlowFacts {
             Question::Ailment(id, health) => {
                 self.ask_ailment(*id, health, &sources.smi).await.map_err(|error| sources.smi.finding(error))
             }
-            Question::CardBoard(_) | Question::ChipBoard(_) | Question::Common(_) => {
+            Question::CardBoard(_) | Question::ChipBoard(_) | Question::Common(_) | Question::Power(_) => {
                 self.ask_board(question, &sources.smi).await.map_err(|error| sources.smi.finding(error))
             }
         };
@@ -202,6 +229,12 @@ impl SlowFacts {
                     let cores = details::of_chip(&answer, id).find_map(|readings| readings.ai_cores);
                     self.ai_cores.extend(cores.map(|cores| (id, cores)));
                 }
+            }
+            Question::Power(npu) => {
+                // Kept by the time of asking: an answer without a figure is asked again no sooner.
+                let asked_at = Instant::now();
+                let output = smi.ask(&["info", "-t", "power", "-i", &npu.to_string()]).await?;
+                self.power.insert(*npu, (details::card_power_w(&output.stdout), asked_at));
             }
             Question::Installation | Question::Ailment(..) | Question::Port(..) => {}
         }
