@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-in");
 const AMPLE: Duration = Duration::from_mins(1);
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(5);
 const QUERY: &str = "--query-gpu=index,name,uuid,pci.bus_id,driver_version,vbios_version,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,mig.mode.current--format=csv,nounits";
 
 struct Host(TempDir);

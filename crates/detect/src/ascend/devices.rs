@@ -35,8 +35,7 @@ pub(super) fn devices(table: &Table, numbers: &NumberList, nodes: &Nodes) -> Vec
 pub(super) fn complete(device: &mut GpuDevice, id: ChipId, facts: &SlowFacts) {
     let (card, board) = (facts.cards.get(&id.npu), facts.boards.get(&id));
     // A card with one chip tells of that chip.
-    let is_alone = facts.boards.keys().filter(|other| other.npu == id.npu).count() <= 1;
-    let of_chip = || board.into_iter().chain(card.filter(|_| is_alone));
+    let of_chip = || board.into_iter().chain(card.filter(|_| facts.is_alone(id)));
     let of_any = || board.into_iter().chain(card);
     if device.name.is_empty() {
         device.name = of_any().find_map(|board| board.chip_name.clone()).unwrap_or_else(|| "Ascend".to_owned());

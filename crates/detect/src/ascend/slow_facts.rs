@@ -107,6 +107,11 @@ impl SlowFacts {
         self.ailments.get(&id).map(|ailment| ailment.codes.clone()).unwrap_or_default()
     }
 
+    /// Whether the card has one chip only.
+    pub(super) fn is_alone(&self, id: ChipId) -> bool {
+        self.chips.iter().filter(|other| other.npu == id.npu).count() <= 1
+    }
+
     /// What a card takes, in watts, where the table does not tell.
     pub(super) fn card_power_w(&self, npu: u32) -> Option<f64> {
         self.power.get(&npu)?.0
@@ -231,8 +236,9 @@ impl SlowFacts {
                 }
             }
             Question::Power(npu) => {
-                // Kept by the time of asking: an answer without a figure is asked again no sooner.
+                // Noted before it is asked: an answer that does not come is waited for no sooner than others.
                 let asked_at = Instant::now();
+                self.power.insert(*npu, (None, asked_at));
                 let output = smi.ask(&["info", "-t", "power", "-i", &npu.to_string()]).await?;
                 self.power.insert(*npu, (details::card_power_w(&output.stdout), asked_at));
             }
@@ -242,6 +248,8 @@ impl SlowFacts {
     }
 
     async fn ask_ailment(&mut self, id: ChipId, health: &str, smi: &Program) -> Result<(), ToolError> {
+        // Noted before it is asked, as with the power.
+        self.ailments.insert(id, Ailment { health: health.to_owned(), codes: Vec::new() });
         let (npu, chip) = (id.npu.to_string(), id.chip.to_string());
         let output = smi.ask(&["info", "-t", "health", "-i", &npu, "-c", &chip]).await?;
         let answer = details::readings(&output.stdout);
