@@ -589,16 +589,15 @@ mod tests {
     #[test]
     fn what_is_not_looked_at_any_more_is_forgotten_and_stays_in_the_list() {
         in_owner(|| {
-            let (fleet, looked_at) = looking_at(&[1]);
+            let (fleet, _) = looking_at(&[1]);
             fleet.show_snapshot(snapshot(vec![brief(1, "a"), brief(2, "b")]));
             fleet.show_watched(shown(worker(1, "a")));
             assert!(fleet.worker(WorkerId(1)).is_some());
-            let next = fleet.looks.parts.get_untracked().first().map_or(0, |part| part.0);
-            fleet.looks.set(next, vec![WorkerId(2)]);
+            let part = fleet.looks.parts.get_untracked().first().map_or(0, |part| part.0);
+            fleet.looks.set(part, vec![WorkerId(2)]);
             fleet.show_watched(shown(worker(2, "b")));
             assert!(fleet.worker(WorkerId(1)).is_none() && fleet.worker(WorkerId(2)).is_some());
             assert_eq!(ids(fleet), [1, 2]);
-            drop(looked_at);
         });
     }
 

@@ -640,15 +640,6 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_its_own_is_told_to_a_direct_worker() {
-        let mut other_port = request(Vendor::Cpu, Packaging::Binary);
-        other_port.worker_port = Some(10151);
-        let arguments = arguments_seen_by("gpustack", &join_command(&other_port));
-        assert_eq!(value_of(&arguments, "--worker-port"), Some("10151"));
-        assert_eq!(value_of(&arguments, "--worker-ip"), None);
-    }
-
-    #[test]
     fn names_that_a_shell_would_take_apart_stay_whole() {
         for name in
             ["rack 7", "it's", "$HOME", "`id`", "$(id)", "a\"b", "a;b", "a\\b", "!!", "*", "节点 1", "~root", "#1"]
