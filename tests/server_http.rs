@@ -97,7 +97,7 @@ async fn the_dashboard_has_the_shape_of_gpustack_0_7() {
 }
 
 #[tokio::test]
-async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
+async fn a_browser_is_told_of_a_new_worker_and_of_its_deletion() {
     let server = TestServer::start().await;
     let mut events = Events::open(&server).await;
     let (name, hello) = events.next().await;
@@ -107,12 +107,27 @@ async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
 
     let joined = TestWorker::new().join(&server).await;
     let id = json!(joined.id());
-    let view = events.find(|update| update["changed"][0]["id"] == id).await["changed"][0].clone();
-    assert_eq!((&view["name"], &view["devices"]), (&json!("npu-host"), &Value::Null));
+    let brief = events.find("update", |update| update["changed"][0]["id"] == id).await["changed"][0].clone();
+    assert_eq!((&brief["name"], &brief["devices"]), (&json!("npu-host"), &Value::Null));
+
+    answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
+    events.find("update", |update| update["removed"] == json!([id])).await;
+}
+
+#[tokio::test]
+async fn a_browser_is_told_everything_about_a_worker_at_which_it_looks() {
+    let server = TestServer::start().await;
+    let joined = TestWorker::new().join(&server).await;
+    let id = json!(joined.id());
+    let mut events = Events::open(&server).await;
+    let (_, hello) = events.next().await;
+    let (_, shown) = events.watch(&server, &hello, &json!({"workers": [id], "show": [id, 999]})).await;
+    assert_eq!((&shown["changed"][0]["name"], &shown["changed"][1]), (&json!("npu-host"), &Value::Null));
 
     let status = |celsius: u32| json!({"gpu_devices": [{"index": 0, "name": "910B3", "temperature": celsius}]});
     joined.report(status(40));
-    events.find(|update| update["changed"][0]["devices"][0]["readings"] == json!([null, null, 40.0, null])).await;
+    let is_told = |update: &Value| update["changed"][0]["devices"][0]["readings"] == json!([null, null, 40.0, null]);
+    events.find("watched", is_told).await;
     // nothing listens on its port: once that is known too, nothing but readings changes any more
     let is_settled = |row: &Value| {
         let conditions = row["conditions"].as_array().unwrap();
@@ -126,16 +141,32 @@ async fn a_browser_is_told_of_a_new_worker_its_readings_and_its_deletion() {
         is_settled(&rows["items"][0]).then_some(())
     })
     .await;
-    joined.report(status(45));
+    // who is looked at tells every change
+    joined.report(status(41));
     let is_told = |update: &Value| {
-        update["readings"][0]["devices"] == json!([[null, null, 45.0, null]])
-            || update["changed"][0]["devices"][0]["readings"] == json!([null, null, 45.0, null])
+        update["readings"][0]["devices"] == json!([[null, null, 41.0, null]])
+            || update["changed"][0]["devices"][0]["readings"] == json!([null, null, 41.0, null])
     };
-    events.find(is_told).await;
-    events.find(|update| update["heartbeats"][0][0] == id).await;
+    events.find("watched", is_told).await;
+    events.find("watched", |update| update["heartbeats"][0][0] == id).await;
+}
 
-    answered(server.as_admin(Method::DELETE, &format!("/v1/workers/{id}"))).await;
-    events.find(|update| update["removed"] == json!([id])).await;
+#[tokio::test]
+async fn what_a_browser_cannot_look_at_is_refused() {
+    let server = TestServer::start().await;
+    let mut events = Events::open(&server).await;
+    let (_, hello) = events.next().await;
+    let too_many: Vec<u32> = (0..501).collect();
+    for (wish, expected) in [
+        (json!({"workers": too_many}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({"workers": [], "show": too_many}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({"workers": ["a"]}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({}), StatusCode::UNPROCESSABLE_ENTITY),
+    ] {
+        assert_eq!(events.watch(&server, &hello, &wish).await.0, expected);
+    }
+    let nowhere = json!({"stream": "0".repeat(32)});
+    assert_eq!(events.watch(&server, &nowhere, &json!({"workers": []})).await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -202,20 +233,26 @@ impl Events {
         }
     }
 
-    async fn find(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        tokio::time::timeout(Duration::from_mins(1), self.look_for(is_wanted)).await.unwrap()
+    async fn watch(&self, server: &TestServer, hello: &Value, wish: &Value) -> (StatusCode, Value) {
+        let path = format!("/v1/events/{}/watch", hello["stream"].as_str().unwrap());
+        answered(server.as_admin(Method::POST, &path).json(wish)).await
     }
 
-    async fn look_for(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    async fn find(&mut self, event: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        tokio::time::timeout(Duration::from_mins(1), self.look_for(event, is_wanted)).await.unwrap()
+    }
+
+    async fn look_for(&mut self, event: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let mut sequence = None;
         loop {
-            let (name, update) = self.next().await;
-            assert_eq!(name, "update");
-            let number = update["sequence"].as_u64();
-            assert!(sequence.is_none() || number == sequence.map(|before: u64| before + 1));
-            sequence = number;
-            if is_wanted(&update) {
-                return update;
+            let (name, data) = self.next().await;
+            if name == "update" {
+                let number = data["sequence"].as_u64();
+                assert!(sequence.is_none() || number == sequence.map(|before: u64| before + 1));
+                sequence = number;
+            }
+            if name == event && is_wanted(&data) {
+                return data;
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What the UI asks of the server it runs in. The server implements it, so this crate knows no database.
 
-use api::{FleetSnapshot, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use api::{WorkerEvent, WorkerId, WorkerStatus, WorkerView};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::fleet::roster::Roster;
 use crate::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 
 /// The server, as the UI needs it. Handed to pages and server functions as a context of type
@@ -24,7 +25,10 @@ pub trait Backend: Send + Sync {
     async fn change_password(&self, request: &http::request::Parts, current: &str, new: &str) -> PasswordOutcome;
 
     /// All workers at this moment.
-    async fn fleet(&self) -> FleetSnapshot;
+    async fn roster(&self) -> Roster;
+
+    /// Everything about these workers, in this order; without those that do not exist.
+    async fn workers(&self, ids: &[WorkerId]) -> Vec<WorkerView>;
 
     /// One worker with its last report and its events, newest first; None when it does not exist.
     async fn worker(&self, id: WorkerId) -> Option<(WorkerView, WorkerStatus, Vec<WorkerEvent>)>;

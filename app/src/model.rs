@@ -1,5 +1,6 @@
 //! What passes between the UI's pages and the server besides the types of the `api` crate.
 
+use api::WorkerId;
 use serde::{Deserialize, Serialize};
 
 /// Who is logged in.
@@ -72,4 +73,8 @@ pub struct JoinInfo {
     pub port: u16,
     /// Of the server's certificate, when no authority vouches for it.
     pub certificate_fingerprint: Option<String>,
+    /// Ports of workers behind tunnels that end on the server's host.
+    pub taken_ports: Vec<u16>,
+    /// The last one that has joined; who joins later has a higher number.
+    pub newest_worker: WorkerId,
 }

@@ -14,11 +14,12 @@ export interface Worker {
 
 export class Api {
   readonly #server: Server;
-  readonly #cookie: string;
+  /** Of the session. */
+  readonly cookie: string;
 
   private constructor(server: Server, cookie: string) {
     this.#server = server;
-    this.#cookie = cookie;
+    this.cookie = cookie;
   }
 
   static async logIn(server: Server): Promise<Api> {
@@ -46,7 +47,7 @@ export class Api {
 
   async #get<T>(path: string): Promise<T> {
     const answer = await fetch(this.#server.url + path, {
-      headers: { cookie: this.#cookie },
+      headers: { cookie: this.cookie },
       signal: AbortSignal.timeout(15_000),
     });
     if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);

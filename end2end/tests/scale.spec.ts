@@ -1,4 +1,5 @@
-import { chip } from '../support/fleet-page.ts';
+import { Api, until } from '../support/api.ts';
+import { chip, row } from '../support/fleet-page.ts';
 import { expect, hydrated, logIn, test } from '../support/test.ts';
 
 const workers = 500;
@@ -22,6 +23,12 @@ test('five hundred workers can be scrolled and filtered, and most of them are no
     await expect(page.getByRole('link', { name: 'npu-00499', exact: true })).toBeInViewport({ timeout: 500 });
   }).toPass();
   expect(await rows.count()).toBeLessThan(mostRows);
+  // what came into the window is known in full, and stays current
+  await expect(page.locator('.blank')).toHaveCount(0);
+  await expect(row(page, 'npu-00499')).toContainText('8 × ');
+  const heartbeat = row(page, 'npu-00499').locator('time');
+  const before = await heartbeat.getAttribute('datetime');
+  await expect(heartbeat).not.toHaveAttribute('datetime', String(before), { timeout: 30_000 });
 
   await page.keyboard.press('/');
   await page.keyboard.type('npu-0042');
@@ -30,4 +37,42 @@ test('five hundred workers can be scrolled and filtered, and most of them are no
   await page.reload();
   await hydrated(page);
   await expect(rows).toHaveCount(10);
+  await page.keyboard.press('/');
+  await page.keyboard.press('Escape');
+  await expect(rows.first()).toHaveText('npu-00000');
+});
+
+test('a list of many is ordered by what the server knows of all, and by name again', async ({ page, lab }) => {
+  const server = await lab.server();
+  await lab.fleet(server, 150);
+  await logIn(page, server.url);
+  await expect(chip(page, 'Ready')).toContainText('150', { timeout: 60_000 });
+  const rows = page.locator('main').getByRole('link', { name: /^npu-\d{5}$/ });
+  const names = () => rows.allTextContents();
+  await page.getByRole('columnheader', { name: 'Worker' }).getByRole('link').click();
+  await expect(rows.first()).toHaveText('npu-00149');
+  expect(await names()).toEqual([...(await names())].sort().reverse());
+  await page.getByRole('columnheader', { name: 'Use', exact: true }).getByRole('link').click();
+  await expect(page).toHaveURL(/sort=use/);
+  await expect(page.getByRole('columnheader', { name: 'Use', exact: true })).toHaveAttribute('aria-sort', 'ascending');
+  await expect.poll(async () => (await names())[0]).not.toBe('npu-00149');
+  await page.getByRole('columnheader', { name: 'Worker' }).getByRole('link').click();
+  await expect(rows.first()).toHaveText('npu-00000');
+});
+
+test('a worker that joins or leaves comes into the list and goes from it', async ({ page, lab }) => {
+  const server = await lab.server();
+  await lab.fleet(server, 3);
+  await logIn(page, server.url);
+  await expect(chip(page, 'All')).toContainText('3');
+  const late = await lab.worker(server, { name: 'late' });
+  await expect(page.getByRole('link', { name: 'late', exact: true })).toBeVisible();
+  await expect(chip(page, 'All')).toContainText('4');
+  // who is at work would come back
+  await late.program.stop();
+  const api = await Api.logIn(server);
+  const { id } = await until('the worker', () => api.worker('late'));
+  await fetch(`${server.url}/v1/workers/${id}`, { method: 'DELETE', headers: { cookie: api.cookie } });
+  await expect(page.getByRole('link', { name: 'late', exact: true })).toHaveCount(0);
+  await expect(chip(page, 'All')).toContainText('3');
 });

@@ -11,6 +11,7 @@ use clap::Args;
 use detect::{Detector, DetectorConfig, HostSampler, Inventory};
 use serde::Serialize;
 use std::fmt::Write;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DevicesArgs {
@@ -18,6 +19,8 @@ pub struct DevicesArgs {
     #[arg(long)]
     json: bool,
 }
+
+const SLOW_FACTS_BUDGET: Duration = Duration::from_mins(1);
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -35,7 +38,9 @@ pub fn run(args: DevicesArgs) -> Result<(), CommandError> {
 async fn look() -> (Inventory, WorkerStatus) {
     let mut status = WorkerStatus::default();
     HostSampler::new().sample().await.fill(&mut status);
-    (Detector::new(&DetectorConfig::default()).detect().await, status)
+    // a person waits once and wants to see everything
+    let config = DetectorConfig { slow_facts_budget: SLOW_FACTS_BUDGET, ..DetectorConfig::default() };
+    (Detector::new(&config).detect().await, status)
 }
 
 fn os_name(status: WorkerStatus) -> String {

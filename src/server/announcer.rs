@@ -1,5 +1,5 @@
-//! Tells what changed: once a second one look at all workers, one update for all browsers, and a note of every change
-//! of state for the workers' pages.
+//! Tells what changed: once a second one look at all workers, one update for all browsers, more about workers at which
+//! somebody looks, and a note of every change of state for the workers' pages.
 
 use crate::server::journal::Journal;
 use crate::server::registry::assess::{self, Assessment, Liveness};
@@ -8,7 +8,11 @@ use crate::server::registry::time::{Gap, Moment, TICK};
 use crate::server::registry::{Announced, Registry, Worker, view};
 use crate::server::sse::Event;
 use crate::server::supervisor::Job;
-use api::{Condition, ConditionKind, ConditionStatus, FleetUpdate, Reason, WorkerEventKind, WorkerState};
+use crate::server::watching::Watching;
+use api::{
+    Condition, ConditionKind, ConditionStatus, FleetUpdate, ReadingsUpdate, Reason, WorkerEventKind, WorkerId,
+    WorkerState, WorkerView,
+};
 use std::convert::Infallible;
 use std::mem::{self, Discriminant};
 use std::sync::Arc;
@@ -30,14 +34,40 @@ pub struct Announcer {
 }
 
 /// What changed within a second.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Announcement {
-    /// A [`FleetUpdate`], shared by all browsers; None when nobody listened.
+    /// A [`FleetUpdate`], shared by all browsers; None when there is nothing that concerns them all, or nobody listened.
     pub event: Option<Event>,
+    /// What changed about workers at which somebody looks; each browser is told of its own.
+    pub watched: Vec<Watched>,
+    /// The server's clock, in milliseconds since 1970.
+    pub server_time_ms: i64,
     /// Workers that changed in more than their heartbeat.
     pub touched: Vec<Arc<Worker>>,
     /// Deleted workers.
     pub removed: Vec<Arc<Worker>>,
+}
+
+/// What changed about a worker at which somebody looks.
+#[derive(Debug)]
+pub enum Watched {
+    /// More than the following.
+    Changed(Box<WorkerView>),
+    /// Its readings.
+    Readings(ReadingsUpdate),
+    /// It was heard, at this moment of the server's clock, in milliseconds since 1970.
+    Heartbeat(WorkerId, i64),
+}
+
+impl Watched {
+    /// Whose.
+    pub fn worker(&self) -> WorkerId {
+        match self {
+            Self::Changed(view) => view.id,
+            Self::Readings(readings) => readings.id,
+            Self::Heartbeat(worker, _) => *worker,
+        }
+    }
 }
 
 impl Default for Announcer {
@@ -59,8 +89,14 @@ impl Announcer {
 }
 
 /// Announces, for ever.
-pub async fn run(announcer: Announcer, registry: Registry, journal: Journal, job: Job) -> Infallible {
-    let mut round = Round { announcer, registry, journal, wall_offset_ms: None, quiet_looks: 0 };
+pub async fn run(
+    announcer: Announcer,
+    registry: Registry,
+    journal: Journal,
+    watching: Watching,
+    job: Job,
+) -> Infallible {
+    let mut round = Round { announcer, registry, journal, watching, wall_offset_ms: None, quiet_looks: 0 };
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -74,8 +110,19 @@ struct Round {
     announcer: Announcer,
     registry: Registry,
     journal: Journal,
+    watching: Watching,
     wall_offset_ms: Option<i64>,
+    /// Since all browsers were told something.
     quiet_looks: u32,
+}
+
+/// What one look finds.
+#[derive(Default)]
+struct Findings {
+    update: FleetUpdate,
+    /// Whether anything changed that concerns all browsers; the update has it only when somebody listens.
+    is_news: bool,
+    announcement: Announcement,
 }
 
 impl Round {
@@ -88,50 +135,50 @@ impl Round {
         let clock_was_set = self.wall_offset_ms.is_some_and(|before| before != moment.wall_offset_ms);
         self.wall_offset_ms = Some(moment.wall_offset_ms);
         let is_heard = self.announcer.updates.receiver_count() > 0;
-        let mut update = FleetUpdate::default();
-        let mut touched = Vec::new();
+        let mut findings = Findings::default();
         for worker in self.registry.all() {
-            if self.look_at(&worker, &moment, clock_was_set, is_heard, &mut update) {
-                touched.push(worker);
+            if self.look_at(&worker, &moment, clock_was_set, is_heard, &mut findings) {
+                findings.announcement.touched.push(worker);
             }
         }
         let removed = self.registry.take_removed();
-        update.removed = removed.iter().map(|worker| worker.id()).collect();
-        let is_empty = touched.is_empty() && removed.is_empty() && update.heartbeats.is_empty();
-        self.quiet_looks = if is_empty { self.quiet_looks + 1 } else { 0 };
-        if !is_empty || self.quiet_looks == QUIET_LOOKS {
+        findings.is_news |= !removed.is_empty();
+        findings.update.removed = removed.iter().map(|worker| worker.id()).collect();
+        findings.announcement.removed = removed;
+        self.send(findings, &moment, is_heard);
+    }
+
+    fn send(&mut self, findings: Findings, moment: &Moment, is_heard: bool) {
+        let Findings { mut update, is_news, mut announcement } = findings;
+        announcement.server_time_ms = moment.wall_ms(moment.now);
+        self.quiet_looks = if is_news { 0 } else { self.quiet_looks + 1 };
+        if is_news || self.quiet_looks == QUIET_LOOKS {
             self.quiet_looks = 0;
-            self.send(update, touched, removed, &moment, is_heard);
+            let sequence = self.announcer.sequence() + 1;
+            update.sequence = sequence;
+            update.server_time_ms = announcement.server_time_ms;
+            let json = if is_heard { serde_json::to_string(&update).ok() } else { None };
+            announcement.event = json.map(|json| Event::new("update", &json));
+            // who subscribes between this and the sending gets a hello with this number and needs no such update
+            self.announcer.sequence.store(sequence, Ordering::Release);
         }
-    }
-
-    fn send(
-        &self,
-        mut update: FleetUpdate,
-        touched: Vec<Arc<Worker>>,
-        removed: Vec<Arc<Worker>>,
-        moment: &Moment,
-        is_heard: bool,
-    ) {
-        let sequence = self.announcer.sequence() + 1;
-        update.sequence = sequence;
-        update.server_time_ms = moment.wall_ms(moment.now);
-        let json = if is_heard { serde_json::to_string(&update).ok() } else { None };
-        let event = json.map(|json| Event::new("update", &json));
-        // who subscribes between these two lines gets a hello with this number and needs no such update
-        self.announcer.sequence.store(sequence, Ordering::Release);
+        let says_nothing =
+            announcement.event.is_none() && announcement.watched.is_empty() && announcement.touched.is_empty();
+        if says_nothing && announcement.removed.is_empty() {
+            return;
+        }
         // an error says that nobody listens
-        let _ = self.announcer.updates.send(Arc::new(Announcement { event, touched, removed }));
+        let _ = self.announcer.updates.send(Arc::new(announcement));
     }
 
-    /// Puts what changed about a worker into the update; true when it is more than its heartbeat.
+    /// Puts what changed about a worker into the findings; true when it is more than its heartbeat.
     fn look_at(
         &self,
         worker: &Worker,
         moment: &Moment,
         clock_was_set: bool,
         is_heard: bool,
-        update: &mut FleetUpdate,
+        findings: &mut Findings,
     ) -> bool {
         let policy = self.registry.policy();
         let mut facts = worker.facts();
@@ -148,24 +195,35 @@ impl Round {
             || announced.excused != excused
             || announced.link != link
             || announced.identity_troubled != identity_troubled;
+        if !is_changed && !untold.readings && !untold.heartbeat {
+            return false;
+        }
+        let is_watched = is_heard && self.watching.is_watched(worker.id());
+        let watched = &mut findings.announcement.watched;
         if is_changed {
             let assessment = assess::assess(&facts, moment, policy);
             self.note_changes(&facts, &announced, &assessment, moment);
             let troubles = troubles(&assessment).cloned().collect();
             *announced = Announced { state: Some(state), excused, link, identity_troubled, troubles };
+            findings.is_news = true;
+            if is_watched {
+                let view = view::assessed_view(&facts, assessment.clone(), moment);
+                watched.push(Watched::Changed(Box::new(view)));
+            }
             if is_heard {
-                update.changed.push(view::assessed_view(&facts, assessment, moment));
+                findings.update.changed.push(view::brief(&facts, assessment));
             }
             return true;
         }
         drop(announced);
-        if untold.heartbeat
+        if is_watched
+            && untold.heartbeat
             && let Some(heartbeat) = facts.heartbeat
         {
-            update.heartbeats.push((worker.id(), moment.wall_ms(heartbeat.last)));
+            watched.push(Watched::Heartbeat(worker.id(), moment.wall_ms(heartbeat.last)));
         }
-        if untold.readings && is_heard {
-            update.readings.push(view::readings_update(&facts));
+        if is_watched && untold.readings {
+            watched.push(Watched::Readings(view::readings_update(&facts)));
         }
         untold.readings
     }
@@ -365,6 +423,7 @@ mod tests {
     async fn a_link_that_does_not_come_back_is_told_within_two_seconds() {
         let mut round = round_of(1);
         let mut updates = round.announcer.subscribe();
+        let _looks = round.watching.watch([WorkerId(1)]);
         let worker = round.registry.get(WorkerId(1)).unwrap();
         let peer = "10.9.9.9:4711".parse().unwrap();
         worker.facts().hear(round.registry.clock().now(), TIMEOUT);
@@ -374,8 +433,12 @@ mod tests {
         round.go_on(2).await;
         let mut statuses = Vec::new();
         for _ in 0..3 {
-            let changed = told(&mut updates).await.changed;
-            let conditions = changed.into_iter().flat_map(|worker| worker.conditions);
+            let announcement = updates.recv().await.unwrap();
+            let changed = announcement.watched.iter().filter_map(|watched| match watched {
+                Watched::Changed(view) => Some(view.conditions.clone()),
+                Watched::Readings(_) | Watched::Heartbeat(..) => None,
+            });
+            let conditions = changed.flatten();
             let link = conditions.filter(|condition| condition.kind == ConditionKind::Link);
             statuses.extend(link.map(|condition| condition.status));
         }
@@ -404,7 +467,7 @@ mod tests {
             registry.insert(Facts::new(row, registry.clock().now()));
         }
         let (announcer, journal) = (Announcer::default(), Journal::default());
-        Round { announcer, registry, journal, wall_offset_ms: None, quiet_looks: 0 }
+        Round { announcer, registry, journal, watching: Watching::new(), wall_offset_ms: None, quiet_looks: 0 }
     }
 
     async fn told(updates: &mut broadcast::Receiver<Arc<Announcement>>) -> FleetUpdate {
@@ -470,11 +533,33 @@ mod tests {
         round.hear([1]);
         round.go_on(1).await;
         let update = told(&mut updates).await;
-        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (2, 1, 0));
-        round.hear([1]);
+        assert_eq!((update.sequence, update.changed.len()), (2, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_and_readings_are_told_of_workers_at_which_somebody_looks_only() {
+        let mut round = round_of(2);
+        round.hear(1..=2);
         round.go_on(1).await;
-        let update = told(&mut updates).await;
-        assert_eq!((update.sequence, update.changed.len(), update.heartbeats.len()), (3, 0, 1));
+        let mut updates = round.announcer.subscribe();
+        let looks = round.watching.watch([WorkerId(2)]);
+        let report = |round: &Round| {
+            for worker in round.registry.all() {
+                worker.facts().untold.readings = true;
+            }
+        };
+        round.hear(1..=2);
+        report(&round);
+        round.go_on(1).await;
+        let announcement = updates.recv().await.unwrap();
+        assert!(announcement.event.is_none(), "it concerns nobody else");
+        assert_eq!(announcement.touched.len(), 2);
+        let told: Vec<_> = announcement.watched.iter().map(Watched::worker).collect();
+        assert_eq!(told, [WorkerId(2), WorkerId(2)]);
+        drop(looks);
+        round.hear(1..=2);
+        round.go_on(1).await;
+        assert!(updates.is_empty(), "nobody looks");
     }
 
     #[tokio::test(start_paused = true)]

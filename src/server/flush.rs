@@ -2,22 +2,25 @@
 //! minute, however large it is.
 
 use crate::server::journal::Journal;
-use crate::server::registry::facts::{Facts, ReportUnsaved, Unsaved};
+use crate::server::registry::facts::ReportUnsaved;
 use crate::server::registry::time::Moment;
 use crate::server::registry::{Registry, Worker, assess};
 use crate::server::store::Store;
-use crate::server::store::workers::{Observation, ROWS_A_STATEMENT};
+use crate::server::store::workers::{HEARTBEATS_A_STATEMENT, ROWS_A_STATEMENT, StoredHeartbeat, StoredReport};
 use crate::server::supervisor::Job;
 use api::WorkerId;
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Figures without news are written this often: they are shown from memory, and after a restart workers tell them anew.
-const READINGS_INTERVAL: Duration = Duration::from_mins(1);
+/// Reports in which only figures moved are written for so many workers in a round, one after the other, so that a large
+/// fleet costs the disk no more than a small one: figures are shown from memory, and after a restart workers tell them
+/// anew.
+const READINGS_A_ROUND: usize = 100;
 /// Old events are removed this often.
 const TRIM_INTERVAL: Duration = Duration::from_mins(10);
 /// Workers whose old events are removed in one go: each costs a statement.
@@ -31,21 +34,24 @@ pub struct Flusher {
     journal: Journal,
     /// Workers that got events since their old ones were removed last.
     grown: Arc<Mutex<HashSet<WorkerId>>>,
+    /// The last worker whose figures were written although there was no news.
+    readings_written_to: Arc<Mutex<WorkerId>>,
 }
 
 /// Which reports a round takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reports {
-    /// Those with news.
-    News,
-    /// Also those in which only figures moved.
+    /// Those with news, and some in which only figures moved.
+    Some,
+    /// All that are not written.
     All,
 }
 
 impl Flusher {
     /// Of this registry and journal, into this store.
     pub fn new(registry: Registry, store: Store, journal: Journal) -> Self {
-        Self { registry, store, journal, grown: Arc::default() }
+        let readings_written_to = Arc::new(Mutex::new(WorkerId(0)));
+        Self { registry, store, journal, grown: Arc::default(), readings_written_to }
     }
 
     /// Writes everything that is not written: for the server's end.
@@ -54,23 +60,62 @@ impl Flusher {
     }
 
     async fn flush(&self, reports: Reports) -> Result<(), sqlx::Error> {
-        self.write_observations(reports).await?;
+        let workers = self.registry.all();
+        self.write_heartbeats(&workers).await?;
+        self.write_reports(&workers, reports).await?;
         self.write_events().await
     }
 
-    async fn write_observations(&self, reports: Reports) -> Result<(), sqlx::Error> {
+    async fn write_heartbeats(&self, workers: &[Arc<Worker>]) -> Result<(), sqlx::Error> {
         let moment = self.registry.moment();
-        let mut taken: Vec<Taken> =
-            self.registry.all().into_iter().filter_map(|worker| Taken::of(worker, reports, &moment)).collect();
+        let mut taken: Vec<_> = workers.iter().filter_map(|worker| take_heartbeat(worker, &moment)).collect();
         while !taken.is_empty() {
-            let rest = taken.split_off(taken.len().min(ROWS_A_STATEMENT));
-            let (observations, owed): (Vec<Observation>, Vec<Owed>) =
-                taken.into_iter().map(|taken| (taken.observation, taken.owed)).unzip();
-            self.store.write_observations(&observations).await?;
+            let rest = taken.split_off(taken.len().min(HEARTBEATS_A_STATEMENT));
+            let (rows, owed): (Vec<StoredHeartbeat>, Vec<Owed>) = taken.into_iter().unzip();
+            self.store.write_heartbeats(&rows).await?;
             owed.into_iter().for_each(Owed::settle);
             taken = rest;
         }
         Ok(())
+    }
+
+    /// Statement by statement: what is taken is a copy of much that is in memory.
+    async fn write_reports(&self, workers: &[Arc<Worker>], reports: Reports) -> Result<(), sqlx::Error> {
+        let due = self.reports_due(workers, reports);
+        for some in due.chunks(ROWS_A_STATEMENT) {
+            let taken = some.iter().filter_map(take_report);
+            let (rows, owed): (Vec<StoredReport>, Vec<Owed>) = taken.unzip();
+            self.store.write_reports(&rows).await?;
+            owed.into_iter().for_each(Owed::settle);
+        }
+        Ok(())
+    }
+
+    /// Whose reports are written in this round.
+    fn reports_due(&self, workers: &[Arc<Worker>], reports: Reports) -> Vec<Arc<Worker>> {
+        let unsaved = |worker: &Worker| worker.facts().unsaved.status;
+        if reports == Reports::All {
+            return workers.iter().filter(|worker| unsaved(worker) != ReportUnsaved::No).cloned().collect();
+        }
+        let (mut due, mut moved) = (Vec::new(), Vec::new());
+        for worker in workers {
+            match unsaved(worker) {
+                ReportUnsaved::No => {}
+                ReportUnsaved::Readings => moved.push(worker),
+                ReportUnsaved::Shape => due.push(Arc::clone(worker)),
+            }
+        }
+        moved.sort_by_key(|worker| worker.id());
+        let mut written_to = self.readings_written_to.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = moved.partition_point(|worker| worker.id() <= *written_to);
+        let (before, after) = moved.split_at(begin);
+        let next: Vec<Arc<Worker>> =
+            after.iter().chain(before).take(READINGS_A_ROUND).map(|worker| Arc::clone(worker)).collect();
+        if let Some(last) = next.last() {
+            *written_to = last.id();
+        }
+        due.extend(next);
+        due
     }
 
     async fn write_events(&self) -> Result<(), sqlx::Error> {
@@ -99,12 +144,6 @@ impl Flusher {
     }
 }
 
-/// What a round takes of one worker.
-struct Taken {
-    observation: Observation,
-    owed: Owed,
-}
-
 /// What a round must write. Until that is done, dropping it gives it back, for the next round to take it along with
 /// what has come meanwhile: a statement may fail, and the server's end may cut a round short.
 struct Owed {
@@ -113,27 +152,26 @@ struct Owed {
     status: ReportUnsaved,
 }
 
-impl Taken {
-    fn of(worker: Arc<Worker>, reports: Reports, moment: &Moment) -> Option<Self> {
-        let mut facts = worker.facts();
-        let Unsaved { heartbeat, status } = facts.unsaved;
-        let with_status = match status {
-            ReportUnsaved::No => false,
-            ReportUnsaved::Readings => reports == Reports::All,
-            ReportUnsaved::Shape => true,
-        };
-        if !heartbeat && !with_status {
-            return None;
-        }
-        let observation = observation(&facts, with_status, moment);
-        facts.unsaved.heartbeat = false;
-        if with_status {
-            facts.unsaved.status = ReportUnsaved::No;
-        }
-        drop(facts);
-        let status = if with_status { status } else { ReportUnsaved::No };
-        Some(Self { observation, owed: Owed { worker, heartbeat, status } })
+fn take_heartbeat(worker: &Arc<Worker>, moment: &Moment) -> Option<(StoredHeartbeat, Owed)> {
+    let mut facts = worker.facts();
+    if !mem::take(&mut facts.unsaved.heartbeat) {
+        return None;
     }
+    let heartbeat_ms = assess::last_heartbeat_ms(&facts, moment)?;
+    let owed = Owed { worker: Arc::clone(worker), heartbeat: true, status: ReportUnsaved::No };
+    Some((StoredHeartbeat { id: worker.id(), heartbeat_ms }, owed))
+}
+
+fn take_report(worker: &Arc<Worker>) -> Option<(StoredReport, Owed)> {
+    let (reported, devices_expected, status) = {
+        let mut facts = worker.facts();
+        let status = mem::take(&mut facts.unsaved.status);
+        (Arc::clone(&facts.status.reported), facts.status.devices_expected, status)
+    };
+    let owed = Owed { worker: Arc::clone(worker), heartbeat: false, status };
+    // a report came as JSON and goes back to it
+    let status = serde_json::to_string(&*reported).ok()?;
+    Some((StoredReport { id: worker.id(), status, devices_expected }, owed))
 }
 
 impl Owed {
@@ -154,31 +192,16 @@ impl Drop for Owed {
     }
 }
 
-fn observation(facts: &Facts, with_status: bool, moment: &Moment) -> Observation {
-    Observation {
-        id: facts.row.id,
-        heartbeat_ms: assess::last_heartbeat_ms(facts, moment),
-        // a report came as JSON and goes back to it
-        status: if with_status { serde_json::to_string(&*facts.status.reported).ok() } else { None },
-        devices_expected: facts.status.devices_expected,
-    }
-}
-
 /// Writes batches, for ever.
 pub async fn run(flusher: Flusher, job: Job) -> Infallible {
     let mut round = interval(INTERVAL);
     round.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut readings_written = Instant::now();
     let mut trimmed = Instant::now();
     loop {
         round.tick().await;
-        let reports = if readings_written.elapsed() >= READINGS_INTERVAL { Reports::All } else { Reports::News };
-        if let Err(error) = flusher.flush(reports).await {
+        if let Err(error) = flusher.flush(Reports::Some).await {
             tracing::error!(%error, "workers' heartbeats cannot be written to the database; they are kept for the next try");
             continue;
-        }
-        if reports == Reports::All {
-            readings_written = Instant::now();
         }
         if trimmed.elapsed() >= TRIM_INTERVAL {
             trimmed = Instant::now();
@@ -195,9 +218,11 @@ mod tests {
     use super::*;
     use crate::server::registry::assess::Policy;
     use crate::server::registry::facts::tests::{devices, facts};
+    use crate::server::registry::facts::{Facts, Unsaved};
     use crate::server::registry::time::ServerClock;
     use crate::server::store::workers::{RowChange, WorkerRow};
     use api::WorkerEventKind;
+    use std::iter;
 
     struct Fleet {
         flusher: Flusher,
@@ -235,16 +260,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn news_are_written_at_once_and_figures_with_the_next_full_round() {
+    async fn news_are_written_at_once() {
         let fleet = fleet().await;
         fleet.beat_and_report(40.0);
-        fleet.flusher.flush(Reports::News).await.unwrap();
+        fleet.flusher.flush(Reports::Some).await.unwrap();
         assert_eq!(fleet.stored_temperature().await, Some(40.0));
         fleet.beat_and_report(41.0);
-        fleet.flusher.flush(Reports::News).await.unwrap();
-        assert_eq!(fleet.stored_temperature().await, Some(40.0));
         fleet.flusher.flush_all().await.unwrap();
         assert_eq!(fleet.stored_temperature().await, Some(41.0));
+    }
+
+    #[tokio::test]
+    async fn figures_are_written_for_some_workers_at_a_time_until_all_had_their_turn() {
+        let fleet = fleet().await;
+        let workers: Vec<_> = (1..=250)
+            .map(|id| {
+                let facts =
+                    Facts::new(WorkerRow { id: WorkerId(id), ..facts().row }, fleet.flusher.registry.clock().now());
+                let worker = Worker::of(facts);
+                worker.facts().unsaved.status = ReportUnsaved::Readings;
+                worker
+            })
+            .collect();
+        let round = || -> Vec<i64> {
+            let due = fleet.flusher.reports_due(&workers, Reports::Some);
+            due.iter().map(|worker| worker.id().0).collect()
+        };
+        assert_eq!(round(), (1..=100).collect::<Vec<_>>());
+        workers[149].facts().unsaved.status = ReportUnsaved::Shape;
+        assert_eq!(round(), iter::once(150).chain(101..150).chain(151..=201).collect::<Vec<_>>());
+        assert_eq!(round(), iter::once(150).chain(202..=250).chain(1..=51).collect::<Vec<_>>());
     }
 
     #[tokio::test]
@@ -254,11 +299,11 @@ mod tests {
         fleet.flusher.journal.note(fleet.worker.id(), 1, WorkerEventKind::Joined {});
         let busy = fleet.flusher.store.writer().acquire().await.unwrap();
         tokio::time::pause();
-        assert!(fleet.flusher.flush(Reports::News).await.is_err(), "the only connection is taken");
+        assert!(fleet.flusher.flush(Reports::Some).await.is_err(), "the only connection is taken");
         tokio::time::resume();
         drop(busy);
         assert_eq!(fleet.worker.facts().unsaved, Unsaved { heartbeat: true, status: ReportUnsaved::Shape });
-        fleet.flusher.flush(Reports::News).await.unwrap();
+        fleet.flusher.flush(Reports::Some).await.unwrap();
         assert_eq!(fleet.stored_temperature().await, Some(40.0));
         assert_eq!(fleet.flusher.store.worker_events(fleet.worker.id()).await.unwrap().len(), 1);
     }
@@ -268,7 +313,7 @@ mod tests {
         let fleet = fleet().await;
         fleet.beat_and_report(40.0);
         let busy = fleet.flusher.store.writer().acquire().await.unwrap();
-        let cut = tokio::time::timeout(Duration::from_millis(20), fleet.flusher.flush(Reports::News)).await;
+        let cut = tokio::time::timeout(Duration::from_millis(20), fleet.flusher.flush(Reports::Some)).await;
         assert!(cut.is_err());
         drop(busy);
         assert_eq!(fleet.worker.facts().unsaved, Unsaved { heartbeat: true, status: ReportUnsaved::Shape });

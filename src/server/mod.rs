@@ -195,11 +195,11 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 
 impl ServerState {
     fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
-        let Self { registry, announcer, load, journal, supervisor, links, .. } = self.clone();
+        let Self { registry, announcer, load, journal, supervisor, links, watching, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
             let registry = registry.clone();
-            move |job| announcer::run(announcer.clone(), registry.clone(), journal.clone(), job)
+            move |job| announcer::run(announcer.clone(), registry.clone(), journal.clone(), watching.clone(), job)
         });
         supervisor.start("sample the load", {
             let registry = registry.clone();

@@ -3,7 +3,7 @@
 use crate::site::{self, SiteFile};
 use crate::toolchain::{BROWSER_TARGET, BrowserToolchain};
 use crate::workspace::{Profile, Workspace};
-use crate::{order, process, uncalled};
+use crate::{glue, order, process, uncalled};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,16 +61,20 @@ fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<
         .context("wasm-bindgen failed")?;
     let mut files = site::read_folder(&folder)?;
     if release {
-        let program = files.iter_mut().find(|file| file.name == "app_bg.wasm");
-        let program = program.context("wasm-bindgen made no app_bg.wasm")?;
-        program.bytes = order::sort_functions(&program.bytes)?;
-        let is_script =
-            |file: &&mut SiteFile| Path::new(&file.name).extension().is_some_and(|extension| extension == "js");
-        for file in files.iter_mut().filter(is_script) {
-            file.bytes = without_comments(&String::from_utf8_lossy(&file.bytes)).into_bytes();
-        }
+        let program = take(&mut files, "app_bg.wasm")?;
+        let script =
+            String::from_utf8(take(&mut files, "app.js")?).context("wasm-bindgen made a script that is no text")?;
+        let (program, script) = glue::shrink(&program, &script)?;
+        files.push(SiteFile { name: "app_bg.wasm".to_owned(), bytes: order::sort_functions(&program)? });
+        files.push(SiteFile { name: "app.js".to_owned(), bytes: without_comments(&script).into_bytes() });
     }
     Ok(files)
+}
+
+fn take(files: &mut Vec<SiteFile>, name: &str) -> Result<Vec<u8>> {
+    let place = files.iter().position(|file| file.name == name);
+    let place = place.with_context(|| format!("wasm-bindgen made no {name}"))?;
+    Ok(files.swap_remove(place).bytes)
 }
 
 /// The bindings without what is there for readers: lines of nothing but a comment, and indentation. A text over several

@@ -1,6 +1,7 @@
 //! Builds, starts and tests the project: `cargo xtask help`.
 
 mod browser;
+mod glue;
 mod machine;
 mod order;
 mod process;

@@ -1,4 +1,5 @@
-//! Puts functions of the browser part that look alike next to each other: then it compresses better.
+//! Keeps one of functions of the browser part that are the same, and puts those that look alike next to each other: then
+//! it compresses better.
 
 use anyhow::{Context, Result};
 use std::convert::Infallible;
@@ -6,19 +7,28 @@ use wasm_encoder::reencode::{Error, Reencode};
 use wasm_encoder::{CodeSection, FunctionSection, Module};
 use wasmparser::{CodeSectionReader, FunctionBody, FunctionSectionReader, Parser, Payload, TypeRef};
 
-/// The same program with its functions in the order of their code.
+/// The same program with its functions in the order of their code, and each of them once.
 pub fn sort_functions(wasm: &[u8]) -> Result<Vec<u8>> {
-    let mut sorted = Module::new();
-    Sorted::of(wasm)?
-        .parse_core_module(&mut sorted, Parser::new(0), wasm)
-        .map_err(|error| anyhow::anyhow!("cannot write the browser part with its functions sorted: {error}"))?;
-    Ok(sorted.finish())
+    let mut program = wasm.to_vec();
+    loop {
+        let mut order = Sorted::of(&program)?;
+        let (before, after) = (order.new_places.len(), order.order.len());
+        let mut sorted = Module::new();
+        order
+            .parse_core_module(&mut sorted, Parser::new(0), &program)
+            .map_err(|error| anyhow::anyhow!("cannot write the browser part with its functions sorted: {error}"))?;
+        program = sorted.finish();
+        // functions that called two that were the same may now be the same themselves
+        if before == after {
+            return Ok(program);
+        }
+    }
 }
 
 struct Sorted {
     /// Functions with lower numbers are imported, and stay where they are.
     imported: u32,
-    /// Where each function of the program goes.
+    /// Where each function of the program goes; those that are the same go to one place.
     new_places: Vec<u32>,
     /// Which function comes, in the new order.
     order: Vec<usize>,
@@ -27,6 +37,7 @@ struct Sorted {
 impl Sorted {
     fn of(wasm: &[u8]) -> Result<Self> {
         let mut imported = 0;
+        let mut types = Vec::new();
         let mut bodies = Vec::new();
         for payload in Parser::new(0).parse_all(wasm) {
             match payload.context("the browser part is no WebAssembly")? {
@@ -35,13 +46,25 @@ impl Sorted {
                         imported += u32::from(matches!(import?.ty, TypeRef::Func(_)));
                     }
                 }
+                Payload::FunctionSection(section) => {
+                    types = section.into_iter().collect::<Result<Vec<u32>, _>>()?;
+                }
                 Payload::CodeSectionEntry(body) => bodies.push(body.as_bytes()),
                 _ => {}
             }
         }
-        let mut order: Vec<usize> = (0..bodies.len()).collect();
-        order.sort_by_key(|function| bodies.get(*function));
-        let mut new_places: Vec<(usize, u32)> = order.iter().copied().zip(0..).collect();
+        let functions: Vec<(&[u8], u32)> = bodies.into_iter().zip(types).collect();
+        let mut by_code: Vec<usize> = (0..functions.len()).collect();
+        by_code.sort_by_key(|function| functions.get(*function));
+        let mut order: Vec<usize> = Vec::new();
+        let mut new_places: Vec<(usize, u32)> = Vec::new();
+        for function in by_code {
+            let is_same = order.last().is_some_and(|last| functions.get(*last) == functions.get(function));
+            if !is_same {
+                order.push(function);
+            }
+            new_places.push((function, u32::try_from(order.len() - 1)?));
+        }
         new_places.sort_unstable();
         Ok(Self { imported, new_places: new_places.into_iter().map(|(_, place)| place).collect(), order })
     }
@@ -161,6 +184,40 @@ mod tests {
         assert_eq!(meaning(&sorted), meaning(&program));
         assert_eq!(before.len(), after.len());
         assert!(walrus::Module::from_buffer(&sorted).is_ok());
+    }
+
+    #[test]
+    fn functions_that_are_the_same_are_there_once_and_so_are_their_callers() {
+        let mut module = walrus::Module::default();
+        let mut add = |calls: &[walrus::FunctionId], result: ValType, name: &str| {
+            let mut builder = FunctionBuilder::new(&mut module.types, &[], &[result]);
+            let mut body = builder.func_body();
+            match result {
+                ValType::I64 => body.const_(Value::I64(7)),
+                _ => body.const_(Value::I32(7)),
+            };
+            for called in calls {
+                body.call(*called).binop(walrus::ir::BinaryOp::I32Add);
+            }
+            let function = builder.finish(Vec::new(), &mut module.funcs);
+            module.exports.add(name, function);
+            function
+        };
+        let (one, same) = (add(&[], ValType::I32, "one"), add(&[], ValType::I32, "same"));
+        add(&[], ValType::I64, "of_another_type");
+        add(&[one], ValType::I32, "calls_one");
+        add(&[same], ValType::I32, "calls_same");
+        let sorted = sort_functions(&module.emit_wasm()).unwrap();
+        assert_eq!(bodies(&sorted).len(), 3);
+        let module = walrus::Module::from_buffer(&sorted).unwrap();
+        let function = |name: &str| {
+            let export = module.exports.iter().find(|export| export.name == name).unwrap();
+            let walrus::ExportItem::Function(function) = export.item else { panic!("{name}") };
+            function
+        };
+        assert_eq!(function("one"), function("same"));
+        assert_eq!(function("calls_one"), function("calls_same"));
+        assert_ne!(function("one"), function("of_another_type"));
     }
 
     #[test]

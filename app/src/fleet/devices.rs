@@ -1,6 +1,6 @@
 //! What many devices amount to. A reading that is not there is left out, never counted as zero.
 
-use api::{DeviceView, MemoryKind, WorkerView};
+use api::{DeviceReadings, DeviceView, MemoryKind, WorkerView};
 
 /// Devices of one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,41 @@ pub struct ModelCount {
     pub name: String,
     /// Memory of each, in bytes; absent when unknown or not the same.
     pub memory_bytes: Option<u64>,
+}
+
+/// What workers can be ordered by. A value that is not known is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Mean of the devices' uses, in percent.
+    pub use_percent: Option<f64>,
+    /// Used memory of all devices, in percent.
+    pub memory_percent: Option<f64>,
+    /// Of the hottest device, in degrees Celsius.
+    pub temperature_c: Option<f64>,
+    /// Of the last heartbeat, in milliseconds since 1970 by the server's clock.
+    pub heartbeat_ms: Option<i64>,
+    /// Worker's clock minus the server's, in milliseconds.
+    pub clock_offset_ms: Option<i64>,
+}
+
+impl Figures {
+    /// Of devices, each with all of its memory in bytes, and of what else is known of their worker.
+    pub fn of(
+        devices: impl Iterator<Item = (DeviceReadings, Option<u64>)>,
+        heartbeat_ms: Option<i64>,
+        clock_offset_ms: Option<i64>,
+    ) -> Self {
+        let devices: Vec<_> = devices.collect();
+        let used = sum(devices.iter().map(|(readings, _)| readings.memory_used_bytes));
+        let total = sum(devices.iter().map(|(_, total)| *total));
+        Self {
+            use_percent: mean(devices.iter().filter_map(|(readings, _)| readings.use_percent)),
+            memory_percent: share(used, total),
+            temperature_c: devices.iter().filter_map(|(readings, _)| readings.temperature_c).max_by(f64::total_cmp),
+            heartbeat_ms,
+            clock_offset_ms,
+        }
+    }
 }
 
 /// What a worker's devices amount to.
@@ -31,10 +66,9 @@ pub struct DeviceSummary {
 impl DeviceSummary {
     /// Of these devices.
     pub fn of(devices: &[DeviceView]) -> Self {
-        let uses: Vec<f64> = devices.iter().filter_map(|device| device.readings.use_percent).collect();
         let kind = devices.first().and_then(|device| device.memory_kind);
         Self {
-            mean_use_percent: (!uses.is_empty()).then(|| uses.iter().sum::<f64>() / uses.len() as f64),
+            mean_use_percent: mean(devices.iter().filter_map(|device| device.readings.use_percent)),
             memory_used_bytes: sum(devices.iter().map(|device| device.readings.memory_used_bytes)),
             memory_total_bytes: sum(devices.iter().map(|device| device.memory_total_bytes)),
             max_temperature_c: devices.iter().filter_map(|device| device.readings.temperature_c).max_by(f64::total_cmp),
@@ -75,6 +109,11 @@ fn share(used: Option<u64>, total: Option<u64>) -> Option<f64> {
     (total > 0).then(|| used as f64 / total as f64 * 100.0)
 }
 
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
 fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
 }
@@ -106,7 +145,6 @@ pub fn models(devices: &[DeviceView]) -> Vec<ModelCount> {
 mod tests {
     use super::*;
     use crate::fleet::list::tests::{device, worker};
-    use api::DeviceReadings;
 
     #[test]
     fn an_unknown_reading_does_not_count_as_zero() {
@@ -116,6 +154,23 @@ mod tests {
         let summary = DeviceSummary::of(&devices);
         assert_eq!(summary.mean_use_percent, Some(80.0));
         assert_eq!(DeviceSummary::of(&[]).mean_use_percent, None);
+    }
+
+    #[test]
+    fn figures_of_no_devices_are_unknown() {
+        let figures = Figures::of(std::iter::empty(), Some(1), None);
+        assert_eq!(figures, Figures { heartbeat_ms: Some(1), ..Figures::default() });
+    }
+
+    #[test]
+    fn figures_are_those_of_the_summary() {
+        let devices = [device(0), device(1)];
+        let summary = DeviceSummary::of(&devices);
+        let figures =
+            Figures::of(devices.iter().map(|device| (device.readings, device.memory_total_bytes)), None, None);
+        assert_eq!(figures.use_percent, summary.mean_use_percent);
+        assert_eq!(figures.memory_percent, summary.memory_percent());
+        assert_eq!(figures.temperature_c, summary.max_temperature_c);
     }
 
     #[test]

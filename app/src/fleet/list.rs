@@ -1,10 +1,8 @@
 //! Which workers are shown and in which order: read from the address, so that a view can be shared.
 
-use crate::fleet::devices::DeviceSummary;
 use crate::fleet::trouble;
-use crate::i18n::Language;
 use crate::paths::escape_query;
-use api::{WorkerState, WorkerView};
+use api::{WorkerBrief, WorkerState};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -73,10 +71,19 @@ impl StateFilter {
         Self::ALL.into_iter().find(|filter| filter.tag() == tag)
     }
 
-    fn shows(self, worker: &WorkerView) -> bool {
+    /// Whether its chip shows this worker.
+    pub fn shows(self, worker: &WorkerBrief) -> bool {
         match self {
             Self::State(state) => worker.state == state,
             Self::Trouble => trouble::concerns(worker),
+        }
+    }
+
+    /// The state, when it is about one.
+    pub const fn state(self) -> Option<WorkerState> {
+        match self {
+            Self::State(state) => Some(state),
+            Self::Trouble => None,
         }
     }
 }
@@ -202,86 +209,10 @@ impl ListQuery {
     pub fn is_filtered(&self) -> bool {
         self.state.is_some() || !self.search.trim().is_empty()
     }
-
-    /// Whether it shows this worker.
-    pub fn shows(&self, worker: &WorkerView) -> bool {
-        if self.state.is_some_and(|filter| !filter.shows(worker)) {
-            return false;
-        }
-        let search = lower(&self.search);
-        if search.trim().is_empty() {
-            return true;
-        }
-        let text = searched_text(worker);
-        search.split_whitespace().all(|word| text.contains(word))
-    }
-
-    /// Order of two workers; equal ones are ordered by name, and a value that is not known comes last either way.
-    pub fn compare(&self, left: &WorkerView, right: &WorkerView) -> Ordering {
-        let flip = |order: Ordering| if self.reversed { order.reverse() } else { order };
-        let by_name = || natural_compare(&left.name, &right.name);
-        let largest_first =
-            |value: fn(&WorkerView) -> Option<f64>| known_first(value(left), value(right), |l, r| flip(r.total_cmp(l)));
-        match self.sort {
-            Sort::Name => flip(by_name()),
-            Sort::State => flip(state_rank(left).cmp(&state_rank(right))).then_with(by_name),
-            Sort::Use => largest_first(|w| DeviceSummary::of_worker(w).mean_use_percent).then_with(by_name),
-            Sort::Memory => largest_first(|w| DeviceSummary::of_worker(w).memory_percent()).then_with(by_name),
-            Sort::Temperature => largest_first(|w| DeviceSummary::of_worker(w).max_temperature_c).then_with(by_name),
-            Sort::Heartbeat => {
-                known_first(left.heartbeat_ms, right.heartbeat_ms, |l, r| flip(l.cmp(r))).then_with(by_name)
-            }
-            Sort::Clock => {
-                largest_first(|w| w.clock_offset_ms.map(|offset| offset.unsigned_abs() as f64)).then_with(by_name)
-            }
-        }
-    }
-}
-
-/// The worst first; a ready worker with trouble before one without.
-fn state_rank(worker: &WorkerView) -> (WorkerState, bool) {
-    (worker.state, !trouble::concerns(worker))
-}
-
-fn known_first<T>(left: Option<T>, right: Option<T>, compare: impl Fn(&T, &T) -> Ordering) -> Ordering {
-    match (left, right) {
-        (Some(l), Some(r)) => compare(&l, &r),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    }
-}
-
-/// Everything that a search looks at, in lower case.
-fn searched_text(worker: &WorkerView) -> String {
-    let mut text = format!(
-        "{} {} {}:{} {} {}",
-        worker.name,
-        worker.hostname,
-        worker.ip,
-        worker.port,
-        worker.os,
-        state_tag(worker.state)
-    );
-    for language in Language::ALL {
-        text.push(' ');
-        text.push_str(language.messages().state_word(worker.state));
-    }
-    for (key, value) in &worker.labels {
-        text.extend([" ", key, "=", value]);
-    }
-    let mut last_model = "";
-    for device in worker.devices.iter().flatten().filter(|device| !device.name.is_empty()) {
-        if device.name != last_model {
-            text.extend([" ", &device.vendor, " ", &device.name]);
-            last_model = &device.name;
-        }
-    }
-    lower(&text)
 }
 
 /// Letter by letter: how a letter is written at the end of a word makes no difference to who searches.
-fn lower(text: &str) -> String {
+pub fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
@@ -324,7 +255,7 @@ pub(crate) mod tests {
     use super::*;
     use api::{
         Condition, ConditionKind, ConditionStatus, DeviceReadings, DeviceView, HostView, Maintenance, MemoryKind,
-        Reason, Severity, WorkerId, WorkerUuid,
+        Reason, Severity, WorkerId, WorkerUuid, WorkerView,
     };
     use std::collections::BTreeMap;
 
@@ -379,30 +310,11 @@ pub(crate) mod tests {
         Condition { kind, status, severity, reason, since_ms: Some(500) }
     }
 
-    fn search(words: &str) -> ListQuery {
-        ListQuery { search: words.to_owned(), ..ListQuery::default() }
-    }
-
-    #[test]
-    fn a_search_looks_at_everything_a_card_shows() {
-        let worker = worker(1, "npu-198-97");
-        for words in
-            ["198-97", "NPU", "10.2.3", "rack=b07", "b07 910b", "openeuler", "ready", "就绪", "huawei", ":10150", ""]
-        {
-            assert!(search(words).shows(&worker), "{words}");
-        }
-        for words in ["npu rack=c", "310P", "unreachable", "不可达"] {
-            assert!(!search(words).shows(&worker), "{words}");
-        }
-    }
-
-    #[test]
-    fn not_ready_is_not_found_by_the_word_of_another_state() {
-        let mut lost = worker(1, "a");
-        lost.state = WorkerState::NotReady;
-        assert!(search("not_ready").shows(&lost));
-        assert!(search("未就绪").shows(&lost));
-        assert!(!search("maintenance").shows(&lost));
+    /// The same worker in a few words.
+    pub fn brief(id: i64, name: &str) -> WorkerBrief {
+        let WorkerView { id, name, state, os, .. } = worker(id, name);
+        let search = format!("{name}.example 10.2.3.97:10150 rack=b07 Huawei 910B3");
+        WorkerBrief { id, name, state, os, search, conditions: Vec::new() }
     }
 
     #[test]
@@ -410,38 +322,6 @@ pub(crate) mod tests {
         let mut names = ["npu-10", "npu-2", "npu-1", "NPU-3", "gpu-01", "gpu-1", "npu", ""];
         names.sort_by(|l, r| natural_compare(l, r));
         assert_eq!(names, ["", "gpu-01", "gpu-1", "npu", "npu-1", "npu-2", "NPU-3", "npu-10"]);
-    }
-
-    #[test]
-    fn unknown_values_come_last_in_both_directions() {
-        let (mut busy, mut idle, mut unknown) = (worker(1, "busy"), worker(2, "idle"), worker(3, "unknown"));
-        busy.devices = Some(vec![DeviceView {
-            readings: DeviceReadings { use_percent: Some(90.0), ..DeviceReadings::default() },
-            ..device(0)
-        }]);
-        idle.devices = Some(vec![device(0)]);
-        unknown.devices = None;
-        for (reversed, expected) in [(false, [1, 2, 3]), (true, [2, 1, 3])] {
-            let query = ListQuery { sort: Sort::Use, reversed, ..ListQuery::default() };
-            let mut workers = [&unknown, &idle, &busy];
-            workers.sort_by(|l, r| query.compare(l, r));
-            assert_eq!(workers.map(|w| w.id.0), expected);
-        }
-    }
-
-    #[test]
-    fn the_worst_state_comes_first() {
-        let (ready, mut warned, mut lost) = (worker(1, "a"), worker(2, "b"), worker(3, "c"));
-        warned.conditions = vec![condition(
-            ConditionKind::Clock,
-            Severity::Warning,
-            Reason::ClockOffset { offset_ms: 2_000, error_ms: 1 },
-        )];
-        lost.state = WorkerState::NotReady;
-        let query = ListQuery { sort: Sort::State, ..ListQuery::default() };
-        let mut workers = [&ready, &warned, &lost];
-        workers.sort_by(|l, r| query.compare(l, r));
-        assert_eq!(workers.map(|w| w.id.0), [3, 2, 1]);
     }
 
     #[test]

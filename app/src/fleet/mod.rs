@@ -2,7 +2,10 @@
 
 pub mod ask;
 pub mod devices;
+pub mod filter;
 pub mod list;
+#[cfg(feature = "ssr")]
+pub mod roster;
 pub mod store;
 pub mod trouble;
 
@@ -11,7 +14,8 @@ mod stream;
 #[cfg(any(feature = "hydrate", test))]
 mod sync;
 
-pub use devices::{DeviceSummary, ModelCount};
+pub use devices::{DeviceSummary, Figures, ModelCount};
+pub use filter::{Filter, Member};
 pub use list::{Layout, ListQuery, Sort, StateFilter};
 pub use store::{Connection, Fleet, FleetPart, use_fleet};
 #[cfg(feature = "hydrate")]

@@ -1,14 +1,15 @@
-//! What the browser knows of the fleet: a signal for each worker, so that a change repaints one card and no other.
+//! What the browser knows of the fleet: a few words about each of ten thousand workers, and a signal for each that is on
+//! the screen, so that a change repaints one card and no other.
 
 use crate::browser;
-use crate::fleet::ListQuery;
 use crate::fleet::trouble::{Counts, Trouble};
+use crate::fleet::{Filter, Member};
 use crate::order::sort;
-use crate::reactive::memo;
-use api::{FleetSnapshot, FleetUpdate, ReadingsUpdate, WorkerId, WorkerView};
+use crate::reactive::{effect, memo};
+use api::{FleetSnapshot, FleetUpdate, ReadingsUpdate, WatchRequest, WatchedUpdate, WorkerBrief, WorkerId, WorkerView};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// One worker; changes with it.
 pub type WorkerCell = ArcRwSignal<WorkerView>;
@@ -31,18 +32,6 @@ pub struct FleetPart {
 impl FleetPart {
     /// Rows a page.
     pub const ROWS: usize = 50;
-
-    /// The part of a snapshot that a query asks for.
-    pub fn of(snapshot: FleetSnapshot, query: &ListQuery) -> Self {
-        let counts = Counts::of(snapshot.workers.iter());
-        let trouble = Trouble::of(snapshot.workers.iter());
-        let mut workers: Vec<WorkerView> = snapshot.workers.into_iter().filter(|worker| query.shows(worker)).collect();
-        sort(&mut workers, |left, right| query.compare(left, right));
-        let matching = workers.len();
-        let before = query.page.saturating_sub(1).saturating_mul(Self::ROWS);
-        let workers = workers.into_iter().skip(before).take(Self::ROWS).collect();
-        Self { server_time_ms: snapshot.server_time_ms, workers, matching, counts, trouble }
-    }
 
     /// How many pages the rows fill.
     pub const fn pages(&self) -> usize {
@@ -71,10 +60,13 @@ enum Extent {
     Whole,
 }
 
-/// What the browser knows of the fleet. A context of the whole app, so that it outlives a change of page.
+/// What the browser knows of the fleet: a few words about every worker, and everything about those that are on the
+/// screen. A context of the whole app, so that it outlives a change of page.
 #[derive(Clone, Copy)]
 pub struct Fleet {
     known: Known,
+    looks: Looks,
+    order: RwSignal<Vec<WorkerId>>,
     counts: Memo<Counts>,
     trouble: Memo<Trouble>,
     now_ms: RwSignal<i64>,
@@ -88,19 +80,20 @@ pub struct Fleet {
 /// The workers that are known.
 #[derive(Clone, Copy)]
 struct Known {
-    cells: StoredValue<HashMap<WorkerId, WorkerCell>>,
-    /// All of them, in the order in which they became known.
-    members: RwSignal<Vec<WorkerId>>,
+    /// All of them, by id.
+    members: StoredValue<Vec<Member>>,
+    /// Their ids, likewise.
+    ids: RwSignal<Vec<WorkerId>>,
     extent: RwSignal<Extent>,
-    /// Counts what may change counts and banner: everything but readings and heartbeats.
+    /// Counts what may change counts and banner.
     changes: RwSignal<u64>,
+    /// Those of which everything is known.
+    cells: StoredValue<HashMap<WorkerId, WorkerCell>>,
+    /// Counts workers of which everything has become known.
+    arrivals: RwSignal<u64>,
 }
 
 impl Known {
-    fn worker(self, id: WorkerId) -> Option<WorkerCell> {
-        self.cells.with_value(|cells| cells.get(&id).cloned())
-    }
-
     fn part<T>(self, read: impl FnOnce(&FleetPart) -> T) -> Option<T> {
         self.extent.with(|extent| match extent {
             Extent::Part(part) => Some(read(part)),
@@ -108,70 +101,135 @@ impl Known {
         })
     }
 
-    fn over_all<T>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
+    /// The empty value while not all workers are known, since some say nothing about all.
+    fn over_whole<T: Default>(self, read: impl FnOnce(&[Member]) -> T) -> T {
         self.changes.track();
-        let cells: Vec<WorkerCell> =
-            self.members.with(|members| members.iter().filter_map(|id| self.worker(*id)).collect());
-        let guards: Vec<_> = cells.iter().map(ReadUntracked::read_untracked).collect();
-        let workers: Vec<&WorkerView> = guards.iter().map(|guard| &**guard).collect();
-        read(&workers)
-    }
-
-    /// Like [`Known::over_all`]; the empty value while not all workers are known, since some say nothing about all.
-    fn over_whole<T: Default>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
         let is_whole = self.extent.with(|extent| *extent == Extent::Whole);
-        if is_whole { self.over_all(read) } else { T::default() }
+        if is_whole { self.members.with_value(|members| read(members)) } else { T::default() }
     }
 
-    fn bump_changes(self) {
-        self.changes.update(|count| *count += 1);
-    }
-
-    fn put_all(self, workers: Vec<WorkerView>) {
-        let mut new = Vec::new();
+    /// Everything about these is known now.
+    fn put_views(self, workers: Vec<WorkerView>) {
+        let mut has_new = false;
         for worker in workers {
-            match self.worker(worker.id) {
+            match self.cells.with_value(|cells| cells.get(&worker.id).cloned()) {
                 Some(cell) if *cell.read_untracked() == worker => {}
                 Some(cell) => cell.set(worker),
                 None => {
-                    new.push(worker.id);
+                    has_new = true;
                     self.cells.update_value(|cells| {
                         cells.insert(worker.id, ArcRwSignal::new(worker));
                     });
                 }
             }
         }
-        if !new.is_empty() {
-            self.members.update(|members| members.extend(new));
+        if has_new {
+            self.arrivals.update(|count| *count += 1);
         }
     }
 
-    fn remove_all(self, gone: &[WorkerId]) {
+    fn put_members(self, changed: Vec<WorkerBrief>) {
+        let has_new = self.members.try_update_value(|members| put_in_place(members, changed)).unwrap_or_default();
+        if has_new {
+            self.tell_ids();
+        }
+    }
+
+    fn remove(self, gone: &[WorkerId]) {
         if gone.is_empty() {
             return;
         }
-        self.members.update(|members| members.retain(|id| !gone.contains(id)));
+        self.members.update_value(|members| members.retain(|member| !gone.contains(&member.brief.id)));
         self.cells.update_value(|cells| cells.retain(|id, _| !gone.contains(id)));
+        self.tell_ids();
+    }
+
+    fn tell_ids(self) {
+        self.ids.set(self.members.with_value(|members| members.iter().map(|member| member.brief.id).collect()));
+    }
+}
+
+/// Replaces those that are known and adds the others; true when there are any. Members stay in the order of their ids.
+fn put_in_place(members: &mut Vec<Member>, changed: Vec<WorkerBrief>) -> bool {
+    let mut new = Vec::new();
+    for brief in changed {
+        let known = place_of(members, brief.id).and_then(|place| members.get_mut(place));
+        match known {
+            Some(known) if known.brief == brief => {}
+            Some(known) => *known = Member::new(brief),
+            None => new.push(Member::new(brief)),
+        }
+    }
+    let has_new = !new.is_empty();
+    if has_new {
+        members.append(&mut new);
+        sort(members, |left, right| left.brief.id.cmp(&right.brief.id));
+    }
+    has_new
+}
+
+fn place_of(members: &[Member], id: WorkerId) -> Option<usize> {
+    members.binary_search_by(|member| member.brief.id.cmp(&id)).ok()
+}
+
+/// At which workers the parts of a page look.
+#[derive(Clone, Copy)]
+struct Looks {
+    /// Each under a number of its own.
+    parts: RwSignal<Vec<(u64, Vec<WorkerId>)>>,
+    last_number: StoredValue<u64>,
+    all: Memo<Vec<WorkerId>>,
+}
+
+impl Looks {
+    fn new() -> Self {
+        let parts: RwSignal<Vec<(u64, Vec<WorkerId>)>> = RwSignal::default();
+        let all = memo(move || {
+            let mut all: Vec<WorkerId> = parts.read().iter().flat_map(|(_, ids)| ids.iter().copied()).collect();
+            sort(&mut all, Ord::cmp);
+            all.dedup();
+            all.truncate(WatchRequest::MOST);
+            all
+        });
+        Self { parts, last_number: StoredValue::new(0), all }
+    }
+
+    fn set(self, number: u64, ids: Vec<WorkerId>) {
+        let is_known = self.parts.with_untracked(|parts| parts.iter().any(|part| part.0 == number && part.1 == ids));
+        if !is_known {
+            self.parts.update(|parts| {
+                parts.retain(|part| part.0 != number);
+                parts.push((number, ids));
+            });
+        }
     }
 }
 
 impl Default for Fleet {
     fn default() -> Self {
         let known = Known {
-            cells: StoredValue::default(),
-            members: RwSignal::default(),
+            members: StoredValue::default(),
+            ids: RwSignal::default(),
             extent: RwSignal::new(Extent::Nothing),
             changes: RwSignal::new(0),
+            cells: StoredValue::default(),
+            arrivals: RwSignal::new(0),
         };
         Self {
             known,
+            looks: Looks::new(),
+            order: RwSignal::default(),
             counts: memo(move || {
                 let of_part = known.part(|part| part.counts);
-                of_part.unwrap_or_else(|| known.over_whole(|workers| Counts::of(workers.iter().copied())))
+                of_part.unwrap_or_else(|| {
+                    known.over_whole(|members| Counts::of(members.iter().map(|member| &member.brief)))
+                })
             }),
             trouble: memo(move || {
                 let of_part = known.part(|part| part.trouble.clone());
-                of_part.unwrap_or_else(|| known.over_whole(|workers| Trouble::of(workers.iter().copied())))
+                of_part.unwrap_or_else(|| {
+                    known.over_whole(|members| Trouble::of(members.iter().map(|member| &member.brief)))
+                })
             }),
             now_ms: RwSignal::new(0),
             anchor: StoredValue::new(None),
@@ -182,14 +240,78 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// Every known worker, in the order in which it became known; tracks it.
+    /// Every worker, as far as all are known, the oldest first; tracks who there is.
     pub fn members(self) -> Vec<WorkerId> {
-        self.known.members.get()
+        self.known.ids.get()
     }
 
-    /// One worker, if it is known. Does not track; the signal that it gives does.
+    /// Everything about one worker, if it is known. Does not track; the signal that it gives does.
     pub fn worker(self, id: WorkerId) -> Option<WorkerCell> {
-        self.known.worker(id)
+        self.known.cells.with_value(|cells| cells.get(&id).cloned())
+    }
+
+    /// Everything about one worker in a view, and until it is known, what is known of all.
+    pub fn view_of(self, id: WorkerId, view: fn(WorkerCell) -> AnyView, blank: fn(WorkerBrief) -> AnyView) -> AnyView {
+        let is_known = memo(move || {
+            self.known.arrivals.track();
+            self.worker(id).is_some()
+        });
+        let shown = move || {
+            let worker = if is_known.get() { self.worker(id) } else { None };
+            worker.map_or_else(|| self.brief(id).map(blank).into_any(), view)
+        };
+        shown.into_any()
+    }
+
+    /// All workers in the order in which the list showed them last; empty until it did.
+    pub const fn order(self) -> RwSignal<Vec<WorkerId>> {
+        self.order
+    }
+
+    /// A few words about one worker, if it is known. Does not track.
+    fn brief(self, id: WorkerId) -> Option<WorkerBrief> {
+        self.known.members.with_value(|members| {
+            let member = place_of(members, id).and_then(|place| members.get(place))?;
+            Some(member.brief.clone())
+        })
+    }
+
+    /// Those of `ids` that a filter shows, in their order; tracks every change but readings and heartbeats.
+    pub fn matching(self, ids: &[WorkerId], filter: &Filter) -> Vec<WorkerId> {
+        self.known.over_whole(|members| {
+            let shows = |id: &WorkerId| {
+                let member = place_of(members, *id).and_then(|place| members.get(place));
+                member.is_some_and(|member| filter.shows(member))
+            };
+            ids.iter().copied().filter(shows).collect()
+        })
+    }
+
+    /// How many workers a filter shows; tracks every change but readings and heartbeats.
+    pub fn count_matching(self, filter: &Filter) -> usize {
+        self.known.over_whole(|members| members.iter().filter(|member| filter.shows(member)).count())
+    }
+
+    /// Part of the page looks at these workers for as long as the calling component is there: the server tells everything
+    /// about them, as it changes.
+    pub fn look(self, ids: Signal<Vec<WorkerId>>) {
+        let looks = self.looks;
+        let number = looks.last_number.try_update_value(|number| {
+            *number += 1;
+            *number
+        });
+        let Some(number) = number else { return };
+        // at once: what another part has just ceased to look at is not forgotten in between
+        looks.set(number, ids.get_untracked());
+        effect(move || looks.set(number, ids.get()));
+        on_cleanup(move || {
+            looks.parts.try_update(|parts| parts.retain(|part| part.0 != number));
+        });
+    }
+
+    /// At which workers the page looks; tracks it.
+    pub fn looked_at(self) -> Vec<WorkerId> {
+        self.looks.all.get()
     }
 
     /// Whether every worker is known; tracks it.
@@ -222,11 +344,6 @@ impl Fleet {
         self.troubled_while_hidden.get().unwrap_or_else(|| self.trouble.read().error_workers)
     }
 
-    /// Reads all known workers; tracks every change but readings and heartbeats.
-    pub fn over_all<T>(self, read: impl FnOnce(&[&WorkerView]) -> T) -> T {
-        self.known.over_all(read)
-    }
-
     /// The server's clock, in milliseconds since 1970; tracks it, once a second.
     pub fn now_ms(self) -> i64 {
         self.now_ms.get()
@@ -243,7 +360,7 @@ impl Fleet {
             return;
         }
         self.set_time(part.server_time_ms);
-        self.known.put_all(part.workers.clone());
+        self.known.put_views(part.workers.clone());
         self.known.extent.set(Extent::Part(part));
     }
 
@@ -253,30 +370,38 @@ impl Fleet {
             return;
         }
         self.set_time(server_time_ms);
-        self.known.put_all(vec![worker]);
+        self.known.put_views(vec![worker]);
     }
 
     /// Takes every worker at one moment.
     pub fn show_snapshot(self, snapshot: FleetSnapshot) {
         self.set_time(snapshot.server_time_ms);
-        let present: HashSet<WorkerId> = snapshot.workers.iter().map(|worker| worker.id).collect();
-        let gone: Vec<WorkerId> = self
-            .known
-            .members
-            .with_untracked(|members| members.iter().copied().filter(|id| !present.contains(id)).collect());
-        self.known.remove_all(&gone);
-        self.known.put_all(snapshot.workers);
+        let mut present: Vec<WorkerId> = snapshot.workers.iter().map(|worker| worker.id).collect();
+        sort(&mut present, Ord::cmp);
+        let ids = self.known.ids.get_untracked();
+        let gone: Vec<WorkerId> = ids.into_iter().filter(|id| present.binary_search(id).is_err()).collect();
+        self.known.remove(&gone);
+        self.known.put_members(snapshot.workers);
         self.known.extent.set(Extent::Whole);
         self.troubled_while_hidden.set(None);
-        self.known.bump_changes();
+        self.known.changes.update(|count| *count += 1);
     }
 
-    /// Takes what changed.
+    /// Takes what changed about the fleet.
     pub fn apply(self, update: FleetUpdate) {
         self.set_time(update.server_time_ms);
-        let is_more_than_readings = !update.changed.is_empty() || !update.removed.is_empty();
-        self.known.remove_all(&update.removed);
-        self.known.put_all(update.changed);
+        if update.changed.is_empty() && update.removed.is_empty() {
+            return;
+        }
+        self.known.remove(&update.removed);
+        self.known.put_members(update.changed);
+        self.known.changes.update(|count| *count += 1);
+    }
+
+    /// Takes what changed about workers at which the page looks.
+    pub fn apply_watched(self, update: WatchedUpdate) {
+        self.set_time(update.server_time_ms);
+        self.known.put_views(update.changed);
         for readings in update.readings {
             if let Some(cell) = self.worker(readings.id) {
                 cell.update(|worker| take_readings(worker, readings));
@@ -287,9 +412,14 @@ impl Fleet {
                 cell.update(|worker| worker.heartbeat_ms = Some(heartbeat_ms));
             }
         }
-        if is_more_than_readings {
-            self.known.bump_changes();
-        }
+    }
+
+    /// Takes everything about workers at which the page has begun to look, and forgets those at which it looks no more:
+    /// what is not kept current must not be shown.
+    pub fn show_watched(self, answer: WatchedUpdate) {
+        self.apply_watched(answer);
+        let looked_at = self.looks.all.get_untracked();
+        self.known.cells.update_value(|cells| cells.retain(|id, _| looked_at.binary_search(id).is_ok()));
     }
 
     /// The event stream delivers.
@@ -355,57 +485,53 @@ pub fn use_fleet() -> Fleet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::StateFilter;
-    use crate::fleet::list::tests::worker;
+    use crate::fleet::list::ListQuery;
+    use crate::fleet::list::tests::{brief, worker};
     use api::{DeviceReadings, HostView, WorkerState};
 
     fn in_owner<T>(test: impl FnOnce() -> T) -> T {
         Owner::new().with(test)
     }
 
-    fn snapshot(workers: Vec<WorkerView>) -> FleetSnapshot {
+    fn snapshot(workers: Vec<WorkerBrief>) -> FleetSnapshot {
         FleetSnapshot { sequence: 1, server_time_ms: 1_000, workers }
     }
 
-    fn names(fleet: Fleet) -> Vec<i64> {
-        fleet.known.members.get_untracked().into_iter().map(|id| id.0).collect()
+    fn shown(worker: WorkerView) -> WatchedUpdate {
+        WatchedUpdate { server_time_ms: 1_000, changed: vec![worker], ..WatchedUpdate::default() }
+    }
+
+    fn ids(fleet: Fleet) -> Vec<i64> {
+        fleet.known.ids.get_untracked().into_iter().map(|id| id.0).collect()
+    }
+
+    fn looking_at(ids: &[i64]) -> (Fleet, RwSignal<Vec<WorkerId>>) {
+        let fleet = Fleet::default();
+        let looked_at = RwSignal::new(ids.iter().copied().map(WorkerId).collect());
+        fleet.look(looked_at.into());
+        (fleet, looked_at)
     }
 
     #[test]
-    fn a_part_holds_one_page_and_counts_all() {
-        let workers = (1..=120).map(|id| worker(id, &format!("npu-{id}"))).collect();
-        let query = ListQuery { page: 3, ..ListQuery::default() };
-        let part = FleetPart::of(snapshot(workers), &query);
-        assert_eq!((part.workers.len(), part.matching, part.pages(), part.counts.all), (20, 120, 3, 120));
-        assert_eq!(part.workers[0].name, "npu-101");
-    }
-
-    #[test]
-    fn a_filter_leaves_the_counts_alone() {
-        let query = ListQuery { state: Some(StateFilter::State(WorkerState::NotReady)), ..ListQuery::default() };
-        let part = FleetPart::of(snapshot(vec![worker(1, "a")]), &query);
-        assert_eq!((part.matching, part.counts.ready), (0, 1));
-    }
-
-    #[test]
-    fn a_snapshot_removes_who_is_gone_and_keeps_the_order_of_who_stays() {
+    fn a_snapshot_removes_who_is_gone_and_brings_who_is_new() {
         in_owner(|| {
             let fleet = Fleet::default();
-            fleet.show_snapshot(snapshot(vec![worker(2, "b"), worker(1, "a"), worker(3, "c")]));
-            fleet.show_snapshot(snapshot(vec![worker(4, "d"), worker(3, "c"), worker(2, "b")]));
-            assert_eq!(names(fleet), [2, 3, 4]);
+            fleet.show_snapshot(snapshot(vec![brief(2, "b"), brief(1, "a"), brief(3, "c")]));
+            assert_eq!(ids(fleet), [1, 2, 3]);
+            fleet.show_snapshot(snapshot(vec![brief(4, "d"), brief(3, "c"), brief(2, "b")]));
+            assert_eq!(ids(fleet), [2, 3, 4]);
         });
     }
 
     #[test]
     fn readings_change_a_worker_but_neither_counts_nor_banner() {
         in_owner(|| {
-            let fleet = Fleet::default();
-            fleet.show_snapshot(snapshot(vec![worker(1, "a")]));
+            let (fleet, _) = looking_at(&[1]);
+            fleet.show_snapshot(snapshot(vec![brief(1, "a")]));
+            fleet.show_watched(shown(worker(1, "a")));
             let changes = fleet.known.changes.get_untracked();
             let readings = DeviceReadings { use_percent: Some(77.0), ..DeviceReadings::default() };
-            fleet.apply(FleetUpdate {
-                sequence: 2,
+            fleet.apply_watched(WatchedUpdate {
                 server_time_ms: 2_000,
                 readings: vec![ReadingsUpdate {
                     id: WorkerId(1),
@@ -416,7 +542,7 @@ mod tests {
                     link: None,
                 }],
                 heartbeats: vec![(WorkerId(1), 1_900), (WorkerId(99), 1_900)],
-                ..FleetUpdate::default()
+                ..WatchedUpdate::default()
             });
             let worker = fleet.worker(WorkerId(1)).unwrap().get_untracked();
             let uses: Vec<_> = worker.devices.unwrap().iter().map(|device| device.readings.use_percent).collect();
@@ -430,16 +556,15 @@ mod tests {
     fn an_update_brings_and_takes_workers() {
         in_owner(|| {
             let fleet = Fleet::default();
-            fleet.show_snapshot(snapshot(vec![worker(1, "a"), worker(2, "b")]));
-            let mut lost = worker(2, "b");
-            lost.state = WorkerState::NotReady;
+            fleet.show_snapshot(snapshot(vec![brief(1, "a"), brief(2, "b")]));
+            let lost = WorkerBrief { state: WorkerState::NotReady, ..brief(2, "b") };
             fleet.apply(FleetUpdate {
                 sequence: 2,
-                changed: vec![lost, worker(3, "c")],
+                changed: vec![lost, brief(3, "c")],
                 removed: vec![WorkerId(1)],
                 ..FleetUpdate::default()
             });
-            assert_eq!(names(fleet), [2, 3]);
+            assert_eq!(ids(fleet), [2, 3]);
             assert_eq!(fleet.counts().not_ready, 1);
         });
     }
@@ -448,10 +573,54 @@ mod tests {
     fn a_part_never_replaces_the_whole() {
         in_owner(|| {
             let fleet = Fleet::default();
-            fleet.show_snapshot(snapshot(vec![worker(1, "a"), worker(2, "b")]));
-            fleet.show_part(FleetPart::of(snapshot(vec![worker(1, "a")]), &ListQuery::default()));
+            fleet.show_snapshot(snapshot(vec![brief(1, "a"), brief(2, "b")]));
+            fleet.show_part(FleetPart {
+                server_time_ms: 1,
+                workers: vec![worker(1, "a")],
+                matching: 1,
+                counts: Counts::default(),
+                trouble: Trouble::default(),
+            });
             assert!(fleet.is_whole());
             assert_eq!(fleet.counts().all, 2);
+        });
+    }
+
+    #[test]
+    fn what_is_not_looked_at_any_more_is_forgotten_and_stays_in_the_list() {
+        in_owner(|| {
+            let (fleet, _) = looking_at(&[1]);
+            fleet.show_snapshot(snapshot(vec![brief(1, "a"), brief(2, "b")]));
+            fleet.show_watched(shown(worker(1, "a")));
+            assert!(fleet.worker(WorkerId(1)).is_some());
+            let part = fleet.looks.parts.get_untracked().first().map_or(0, |part| part.0);
+            fleet.looks.set(part, vec![WorkerId(2)]);
+            fleet.show_watched(shown(worker(2, "b")));
+            assert!(fleet.worker(WorkerId(1)).is_none() && fleet.worker(WorkerId(2)).is_some());
+            assert_eq!(ids(fleet), [1, 2]);
+        });
+    }
+
+    #[test]
+    fn parts_of_a_page_look_at_workers_together_and_at_no_more_than_the_server_takes() {
+        in_owner(|| {
+            let (fleet, _) = looking_at(&[3, 1]);
+            fleet.look(Signal::derive(|| vec![WorkerId(2), WorkerId(3)]));
+            assert_eq!(fleet.looked_at(), [1, 2, 3].map(WorkerId));
+            fleet.look(Signal::derive(|| (0..2_000).map(WorkerId).collect()));
+            assert_eq!(fleet.looked_at().len(), WatchRequest::MOST);
+        });
+    }
+
+    #[test]
+    fn a_filter_keeps_the_order_that_it_is_given() {
+        in_owner(|| {
+            let fleet = Fleet::default();
+            fleet.show_snapshot(snapshot((1..=4).map(|id| brief(id, &format!("npu-{}", id % 2))).collect()));
+            let filter = Filter::of(&ListQuery { search: "npu-1".to_owned(), ..ListQuery::default() });
+            let order = [4, 3, 9, 2, 1].map(WorkerId);
+            assert_eq!(fleet.matching(&order, &filter), [3, 1].map(WorkerId));
+            assert_eq!(fleet.count_matching(&filter), 2);
         });
     }
 }

@@ -1,13 +1,15 @@
-//! Keeps the fleet current: one snapshot, then the event stream; again after a break, with growing pauses.
+//! Keeps the fleet current: one snapshot, then the event stream; again after a break, with growing pauses. The server is
+//! told at which workers the page looks, and tells everything about those.
 
 use crate::ask::ask;
-use crate::exchange::exchange;
+use crate::exchange::{Body, Reply, exchange};
 use crate::fleet::Fleet;
 use crate::fleet::ask::AskTroubled;
 use crate::fleet::sync::{Step, Sync};
 use crate::json::from_json;
+use crate::reactive::effect;
 use crate::session::UiError;
-use api::{FleetSnapshot, FleetUpdate};
+use api::{FleetHello, FleetSnapshot, FleetUpdate, WatchRequest, WatchedUpdate, WorkerId};
 use leptos::leptos_dom::helpers::{IntervalHandle, TimeoutHandle, WindowListenerHandle};
 use leptos::leptos_dom::helpers::{set_interval_with_handle, set_timeout_with_handle, window_event_listener_untyped};
 use leptos::prelude::*;
@@ -41,6 +43,11 @@ pub fn follow(fleet: Fleet) {
         if let Some(stream) = watched.upgrade() {
             stream.visibility_changed();
         }
+    });
+    let looking = Rc::downgrade(&stream);
+    effect(move || {
+        let looked_at = fleet.looked_at();
+        with(&looking, |stream| stream.look(looked_at));
     });
     let clock = set_interval_with_handle(move || fleet.tick(), Duration::from_secs(1)).ok();
     // Dropped with the component that owns it; callbacks hold only weak references to the stream.
@@ -81,6 +88,39 @@ struct State {
     timer: Timer,
     /// The end of the stream of a hidden page, or its next poll.
     hidden: Timer,
+    watch: Watch,
+}
+
+/// What the server is told of what the page looks at.
+#[derive(Default)]
+struct Watch {
+    /// The name of the stream; empty while there is none.
+    stream: String,
+    /// At which workers the page looks.
+    wanted: Vec<WorkerId>,
+    /// Which the server knows of. It tells everything about these.
+    told: Vec<WorkerId>,
+    /// Whether an answer is awaited: the next question waits for it, so that a quick scroll asks no more often than the
+    /// server answers.
+    is_asking: bool,
+}
+
+impl Watch {
+    /// The stream is gone, and with it what the server knew.
+    fn end(&mut self) {
+        self.stream.clear();
+        self.told.clear();
+        self.is_asking = false;
+    }
+
+    /// What is to be told next; nothing while nothing has changed.
+    fn next(&self) -> Option<WatchRequest> {
+        let is_due = !self.stream.is_empty() && !self.is_asking && self.wanted != self.told;
+        is_due.then(|| {
+            let is_new = |id: &WorkerId| self.told.binary_search(id).is_err();
+            WatchRequest { workers: self.wanted.clone(), show: self.wanted.iter().copied().filter(is_new).collect() }
+        })
+    }
 }
 
 /// A timer that is cleared when it is replaced or dropped.
@@ -130,6 +170,7 @@ impl Stream {
             let mut state = self.state.borrow_mut();
             state.sync = Sync::new();
             state.generation += 1;
+            state.watch.end();
             std::mem::replace(&mut state.source, source)
         };
         drop(replaced);
@@ -154,9 +195,10 @@ impl Stream {
             Some(closure)
         };
         let on_event = [
-            listen("hello", |stream, _| stream.ask_for_snapshot()),
+            listen("hello", |stream, data| stream.begin(&data)),
             listen("update", |stream, data| stream.take_update(&data)),
-            listen("resync", |stream, _| stream.ask_for_snapshot()),
+            listen("watched", |stream, data| stream.take_watched(&data)),
+            listen("resync", |stream, _| stream.ask_for_everything()),
         ];
         let stream = Rc::downgrade(self);
         let on_error = Closure::<dyn FnMut()>::new(move || with(&stream, Self::failed));
@@ -176,6 +218,74 @@ impl Stream {
         self.state.borrow_mut().timer = timer;
     }
 
+    fn begin(self: &Rc<Self>, data: &str) {
+        let Some(hello) = from_json::<FleetHello>(data) else {
+            self.failed();
+            return;
+        };
+        self.state.borrow_mut().watch.stream = hello.stream;
+        self.ask_for_everything();
+    }
+
+    /// Whatever is known may be old.
+    fn ask_for_everything(self: &Rc<Self>) {
+        {
+            let watch = &mut self.state.borrow_mut().watch;
+            watch.told.clear();
+            watch.is_asking = false;
+        }
+        self.ask_for_snapshot();
+        self.tell_watch();
+    }
+
+    fn look(self: &Rc<Self>, workers: Vec<WorkerId>) {
+        self.state.borrow_mut().watch.wanted = workers;
+        self.tell_watch();
+    }
+
+    /// Tells the server at which workers the page looks, and takes everything about those that are new among them.
+    fn tell_watch(self: &Rc<Self>) {
+        let (request, path, generation) = {
+            let mut state = self.state.borrow_mut();
+            let Some(request) = state.watch.next() else { return };
+            state.watch.is_asking = true;
+            (request, format!("{EVENTS}/{}/watch", state.watch.stream), state.generation)
+        };
+        let stream = Rc::downgrade(self);
+        spawn_local(async move {
+            let body = serde_json::to_string(&request).unwrap_or_default();
+            let reply = exchange(&path, Some(Body::json(body))).await;
+            with(&stream, |stream| {
+                if stream.state.borrow().generation == generation {
+                    stream.take_watch_answer(request, reply);
+                }
+            });
+        });
+    }
+
+    fn take_watch_answer(self: &Rc<Self>, request: WatchRequest, reply: Option<Reply>) {
+        let answer = reply.filter(Reply::is_ok).and_then(|reply| from_json::<WatchedUpdate>(&reply.text));
+        let Some(answer) = answer else {
+            self.failed();
+            return;
+        };
+        {
+            let watch = &mut self.state.borrow_mut().watch;
+            watch.is_asking = false;
+            watch.told = request.workers;
+        }
+        self.fleet.show_watched(answer);
+        // the page may have moved on meanwhile
+        self.tell_watch();
+    }
+
+    fn take_watched(self: &Rc<Self>, data: &str) {
+        match from_json::<WatchedUpdate>(data) {
+            Some(update) => self.fleet.apply_watched(update),
+            None => self.failed(),
+        }
+    }
+
     fn take_update(self: &Rc<Self>, data: &str) {
         let Some(update) = from_json::<FleetUpdate>(data) else {
             // A server of another version: only a new page can understand it.
@@ -186,7 +296,7 @@ impl Stream {
         match step {
             Step::Apply(update) => self.fleet.apply(update),
             Step::Nothing => {}
-            Step::Lost => self.ask_for_snapshot(),
+            Step::Lost => self.ask_for_everything(),
         }
     }
 
@@ -239,6 +349,7 @@ impl Stream {
             let mut state = self.state.borrow_mut();
             state.failures = state.failures.saturating_add(1);
             state.generation += 1;
+            state.watch.end();
             (state.source.take(), state.failures)
         };
         drop(source);
@@ -277,6 +388,7 @@ impl Stream {
         let (source, timer) = {
             let mut state = self.state.borrow_mut();
             state.generation += 1;
+            state.watch.end();
             (state.source.take(), std::mem::take(&mut state.timer))
         };
         drop((source, timer));

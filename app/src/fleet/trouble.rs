@@ -2,7 +2,7 @@
 
 use crate::i18n::reasons::is_loopback;
 use crate::order::sort;
-use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerId, WorkerState, WorkerView};
+use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerBrief, WorkerId, WorkerState};
 use serde::{Deserialize, Serialize};
 use std::mem::{Discriminant, discriminant};
 
@@ -32,7 +32,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts these workers.
-    pub fn of<'a>(workers: impl Iterator<Item = &'a WorkerView>) -> Self {
+    pub fn of<'a>(workers: impl Iterator<Item = &'a WorkerBrief>) -> Self {
         workers.fold(Self::default(), |mut counts, worker| {
             counts.all += 1;
             counts.trouble += usize::from(concerns(worker));
@@ -99,7 +99,7 @@ pub struct Trouble {
 
 impl Trouble {
     /// Of these workers.
-    pub fn of<'a>(workers: impl Iterator<Item = &'a WorkerView>) -> Self {
+    pub fn of<'a>(workers: impl Iterator<Item = &'a WorkerBrief>) -> Self {
         let mut trouble = Self::default();
         let mut lines: Vec<TroubleLine> = Vec::new();
         for worker in workers {
@@ -123,18 +123,16 @@ impl Trouble {
 }
 
 /// Whether the banner speaks of this worker.
-pub fn concerns(worker: &WorkerView) -> bool {
-    causes(worker).next().is_some()
+pub fn concerns(worker: &WorkerBrief) -> bool {
+    worker.conditions.iter().any(|condition| is_cause(worker.state, condition))
 }
 
 /// The conditions that are worth a line, the one behind the state first.
-pub fn causes(worker: &WorkerView) -> impl Iterator<Item = &Condition> {
-    let state = worker.state;
-    let mut causes: Vec<&Condition> =
-        worker.conditions.iter().filter(move |condition| is_cause(state, condition)).collect();
+pub fn causes(state: WorkerState, conditions: &[Condition]) -> Vec<&Condition> {
+    let mut causes: Vec<&Condition> = conditions.iter().filter(move |condition| is_cause(state, condition)).collect();
     let is_other = |condition: &Condition| Some(condition.kind) != kind_behind(state);
     sort(&mut causes, |l, r| is_other(l).cmp(&is_other(r)).then(r.severity.cmp(&l.severity)));
-    causes.into_iter()
+    causes
 }
 
 /// The condition that a state follows from.
@@ -169,12 +167,12 @@ pub fn severity(state: WorkerState, condition: &Condition) -> Severity {
     }
 }
 
-fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
+fn lines_of(worker: &WorkerBrief) -> Vec<TroubleLine> {
     let line = |condition: &Condition| TroubleLine {
         state: worker.state,
         severity: severity(worker.state, condition),
         reason: condition.reason.clone(),
-        also: also(worker, condition).cloned(),
+        also: also(&worker.conditions, condition).cloned(),
         repeats: 0,
         since_ms: condition.since_ms,
         os: worker.os.clone(),
@@ -182,7 +180,7 @@ fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
         worker_count: 1,
     };
     let mut lines: Vec<TroubleLine> = Vec::new();
-    for condition in causes(worker) {
+    for condition in causes(worker.state, &worker.conditions) {
         match lines.iter_mut().find(|known| discriminant(&known.reason) == discriminant(&condition.reason)) {
             Some(known) => known.repeats += 1,
             None => lines.push(line(condition)),
@@ -193,8 +191,8 @@ fn lines_of(worker: &WorkerView) -> Vec<TroubleLine> {
 
 /// What else is known about a condition that is wrong: over which way a silent worker is reached, or not; whether a link
 /// does what a probe cannot.
-pub fn also<'a>(worker: &'a WorkerView, condition: &Condition) -> Option<&'a Reason> {
-    let of = |kind| worker.conditions.iter().find(|condition| condition.kind == kind);
+pub fn also<'a>(conditions: &'a [Condition], condition: &Condition) -> Option<&'a Reason> {
+    let of = |kind| conditions.iter().find(|condition| condition.kind == kind);
     let (direct, link) = (of(ConditionKind::Direct), of(ConditionKind::Link));
     let told = match condition.kind {
         ConditionKind::Heartbeat => direct.filter(|direct| direct.status == ConditionStatus::True).or(link).or(direct),
@@ -272,9 +270,9 @@ fn join(lines: Vec<TroubleLine>) -> Vec<TroubleLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::list::tests::{condition, worker};
+    use crate::fleet::list::tests::{brief as worker, condition};
 
-    fn lost(id: i64) -> WorkerView {
+    fn lost(id: i64) -> WorkerBrief {
         let mut worker = worker(id, &format!("npu-{id}"));
         worker.state = WorkerState::NotReady;
         worker.conditions = vec![
@@ -293,7 +291,7 @@ mod tests {
         worker
     }
 
-    fn warned(id: i64) -> WorkerView {
+    fn warned(id: i64) -> WorkerBrief {
         let mut worker = worker(id, &format!("npu-{id}"));
         worker.conditions = vec![condition(
             ConditionKind::Clock,
@@ -303,7 +301,7 @@ mod tests {
         worker
     }
 
-    fn of(workers: &[WorkerView]) -> Trouble {
+    fn of(workers: &[WorkerBrief]) -> Trouble {
         Trouble::of(workers.iter())
     }
 
@@ -318,9 +316,9 @@ mod tests {
 
     #[test]
     fn five_share_no_line_and_six_do() {
-        let five: Vec<WorkerView> = (1..=5).map(lost).collect();
+        let five: Vec<WorkerBrief> = (1..=5).map(lost).collect();
         assert_eq!(of(&five).errors.len(), 5);
-        let six: Vec<WorkerView> = (1..=6).map(lost).collect();
+        let six: Vec<WorkerBrief> = (1..=6).map(lost).collect();
         let trouble = of(&six);
         assert_eq!(trouble.errors.len(), 1);
         assert_eq!(trouble.errors[0].worker_count, 6);
@@ -330,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_shared_line_of_very_many_names_only_some() {
-        let many: Vec<WorkerView> = (1..=200).map(lost).collect();
+        let many: Vec<WorkerBrief> = (1..=200).map(lost).collect();
         let trouble = of(&many);
         assert_eq!(trouble.errors[0].worker_count, 200);
         assert_eq!(trouble.errors[0].workers.len(), MAX_NAMES_A_LINE);
@@ -338,7 +336,7 @@ mod tests {
 
     #[test]
     fn other_causes_do_not_share_a_line() {
-        let mut workers: Vec<WorkerView> = (1..=3).map(lost).collect();
+        let mut workers: Vec<WorkerBrief> = (1..=3).map(lost).collect();
         workers.extend((4..=6).map(|id| {
             let mut worker = lost(id);
             worker.conditions.retain(|condition| condition.kind == ConditionKind::Heartbeat);
@@ -370,7 +368,7 @@ mod tests {
             worker.conditions = vec![condition(ConditionKind::Direct, Severity::Error, reason)];
             worker
         };
-        let workers: Vec<WorkerView> =
+        let workers: Vec<WorkerBrief> =
             (0..7).map(|id| refused(id, "127.0.0.1")).chain((0..7).map(|id| refused(id, "10.0.0.1"))).collect();
         assert_eq!(of(&workers).errors.len(), 2);
     }

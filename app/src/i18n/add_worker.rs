@@ -27,6 +27,10 @@ pub struct AddWorkerMessages {
 
     /// Step 2.
     pub step_network: &'static str,
+    /// The worker dials out, and that is all.
+    pub link_only: &'static str,
+    /// Under it.
+    pub link_only_text: &'static str,
     /// The two reach one another.
     pub direct: &'static str,
     /// Under it.
@@ -59,8 +63,6 @@ pub struct AddWorkerMessages {
     pub name_placeholder: &'static str,
     /// Label.
     pub port: &'static str,
-    /// Hint for workers behind tunnels.
-    pub port_hint_tunnels: &'static str,
     /// Label.
     pub devices: &'static str,
     /// Hint.
@@ -119,6 +121,10 @@ pub struct AddWorkerMessages {
     pub worker_to_bastion: &'static str,
     /// Fourth forward.
     pub bastion_to_server: &'static str,
+    /// Heading of the third and the fourth.
+    pub way_back: &'static str,
+    /// Under it: the port that they lead to.
+    pub way_back_text: fn(u16) -> String,
     /// Heading of the check.
     pub check: &'static str,
     /// Under it, for Ascend containers.
@@ -170,10 +176,12 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     cpu: "No accelerator",
     cpu_text: "CPU only",
     step_network: "Network",
+    link_only: "Link only (recommended)",
+    link_only_text: "Works everywhere: the worker only dials out, so no port has to be open on its host",
     direct: "Direct",
-    direct_text: "The worker and the server reach one another",
+    direct_text: "The server can reach the worker’s port, too, and checks it",
     tunnels: "Through a bastion",
-    tunnels_text: "Firewalls between them; SSH tunnels both ways",
+    tunnels_text: "The worker cannot reach the server; one SSH forward leads it there",
     step_command: "Command",
     packaging: "How to install",
     container: "Container",
@@ -185,7 +193,6 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     name: "Worker name",
     name_placeholder: "the host’s name",
     port: "Worker port",
-    port_hint_tunnels: "All tunnels end on the server’s host, so each worker needs a port of its own; the preset one is free.",
     devices: "Device nodes",
     devices_hint: "How many /dev/davinci0, 1, 2… the host has.",
     image: "Image",
@@ -218,13 +225,19 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     no_command: "Correct the marked field to get the command.",
     on_bastion: "On the bastion: open the tunnels",
     on_bastion_text: "One after the other; each asks for a password when no key is set up.",
-    tunnels_incomplete: "Fill in the logins of both hosts to get the four ssh commands.",
+    tunnels_incomplete: "Fill in the logins of both hosts to get the ssh commands.",
     tunnels_loopback: "A login names the bastion itself. Enter the address by which the bastion reaches that host.",
     bastion_login: "Log in to the bastion",
     server_to_bastion: "Bring the server’s port to the bastion. Once for all workers behind it.",
     bastion_to_worker: "Bring it on to the worker’s host.",
     worker_to_bastion: "Bring the worker’s port to the bastion, for the server’s health check.",
     bastion_to_server: "Bring it on to the server’s host.",
+    way_back: "The way back, for GPUStack 0.7 workers only",
+    way_back_text: |port| {
+        format!(
+            "A worker of this version needs no more than the above: the server reaches it over the connection that it dials. A GPUStack 0.7 worker must be reached at its own port. Start it with --worker-ip 127.0.0.1 --worker-port {port}, and open these, too."
+        )
+    },
     check: "On the host: check first",
     check_text_npu: "The first line must list the NPUs and their nodes, the second must answer.",
     check_text_docker: "The first line must name a Docker server, the second must answer.",
@@ -267,10 +280,12 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     cpu: "无加速器",
     cpu_text: "仅使用 CPU",
     step_network: "网络",
+    link_only: "仅链路（推荐）",
+    link_only_text: "适用于任何网络：只需节点向外连接，节点主机无需开放端口",
     direct: "直连",
-    direct_text: "节点与服务端网络互通",
+    direct_text: "服务端也能访问节点端口，并对其做健康检查",
     tunnels: "经堡垒机",
-    tunnels_text: "两者之间有防火墙，双向使用 SSH 隧道",
+    tunnels_text: "节点无法直接访问服务端，经一条 SSH 转发到达",
     step_command: "命令",
     packaging: "安装方式",
     container: "容器",
@@ -282,7 +297,6 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     name: "节点名称",
     name_placeholder: "默认使用主机名",
     port: "节点端口",
-    port_hint_tunnels: "所有隧道都汇聚到服务端主机，因此每个节点需使用不同端口；预设的端口当前空闲。",
     devices: "设备节点数",
     devices_hint: "主机上 /dev/davinci0、1、2… 的数量。",
     image: "镜像",
@@ -313,13 +327,19 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     no_command: "请先更正标出的字段，然后才能生成命令。",
     on_bastion: "在堡垒机上：建立隧道",
     on_bastion_text: "请逐条执行；未配置密钥时每条都会询问密码。",
-    tunnels_incomplete: "填写两台主机的登录信息后，即可得到四条 ssh 命令。",
+    tunnels_incomplete: "填写两台主机的登录信息后，即可得到 ssh 命令。",
     tunnels_loopback: "登录地址指向了堡垒机自身，请填写堡垒机访问该主机所用的地址。",
     bastion_login: "登录堡垒机",
     server_to_bastion: "将服务端端口引到堡垒机。同一堡垒机后的所有节点只需一次。",
     bastion_to_worker: "再将其引到节点主机。",
     worker_to_bastion: "将节点端口引到堡垒机，供服务端做健康检查。",
     bastion_to_server: "再将其引到服务端主机。",
+    way_back: "返回方向（仅 GPUStack 0.7 节点需要）",
+    way_back_text: |port| {
+        format!(
+            "本版本的节点只需上面的转发：服务端通过节点主动建立的连接访问它。GPUStack 0.7 节点则必须能被访问到自己的端口，请在启动时加上 --worker-ip 127.0.0.1 --worker-port {port}，并建立以下转发。"
+        )
+    },
     check: "在节点主机上：先检查",
     check_text_npu: "第一行应列出 NPU 及其设备节点，第二行应有应答。",
     check_text_docker: "第一行应显示 Docker 服务版本，第二行应有应答。",

@@ -1,4 +1,5 @@
-//! What the admin UI sees of the fleet: small enough for a thousand workers over a slow tunnel.
+//! What the admin UI sees of the fleet: a few words about each of ten thousand workers, and everything about those that
+//! it looks at.
 
 use crate::{
     Condition, DeviceHealth, LinkReadings, LinkView, Maintenance, MemoryKind, WorkerId, WorkerState, WorkerUuid,
@@ -14,13 +15,35 @@ pub struct FleetSnapshot {
     pub sequence: u64,
     /// The server's clock, in milliseconds since 1970. Ages are counted from it, for a browser's clock may be wrong.
     pub server_time_ms: i64,
-    /// By name.
-    pub workers: Vec<WorkerView>,
+    /// In no order.
+    pub workers: Vec<WorkerBrief>,
 }
 
-/// One event of `GET /v1/events` (server-sent events, named `update`): what changed since the update before.
-/// The stream begins with an event `hello`, whose data is a [`FleetHello`]; an event `resync` says that updates were
-/// lost and a fresh snapshot is needed.
+/// One worker among very many: what a search, a count and a banner need of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkerBrief {
+    /// The row.
+    pub id: WorkerId,
+    /// Unique.
+    pub name: String,
+    /// Derived when read.
+    pub state: WorkerState,
+    /// Name and version of the operating system; empty before the first report.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub os: String,
+    /// What else people search for, with blanks between: the host's name, address and port, labels, vendors and models.
+    pub search: String,
+    /// The facts behind `state`, when one of them is wrong; empty when all is well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One event of `GET /v1/events` (server-sent events, named `update`), the same for all readers: what changed about
+/// the fleet since the update before, readings and heartbeats aside.
+///
+/// The stream begins with an event `hello`, whose data is a [`FleetHello`]. An event `resync` says that updates were lost
+/// and that a fresh snapshot is needed. An event `watched` is a [`WatchedUpdate`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FleetUpdate {
@@ -30,10 +53,21 @@ pub struct FleetUpdate {
     pub server_time_ms: i64,
     /// New workers, and those that changed in more than readings and heartbeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<WorkerView>,
+    pub changed: Vec<WorkerBrief>,
     /// Deleted workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<WorkerId>,
+}
+
+/// One event of `GET /v1/events`, named `watched`: what changed about the workers at which this reader looks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WatchedUpdate {
+    /// The server's clock, in milliseconds since 1970.
+    pub server_time_ms: i64,
+    /// Those that changed in more than readings and heartbeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<WorkerView>,
     /// New readings of workers that did not change otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<ReadingsUpdate>,
@@ -52,13 +86,14 @@ pub struct FleetHello {
     pub stream: String,
 }
 
-/// `POST /v1/events/{stream}/watch`: at which workers the reader of the stream looks from now on.
+/// `POST /v1/events/{stream}/watch`: at which workers the reader of the stream looks from now on. The answer is a
+/// [`WatchedUpdate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WatchRequest {
     /// All of them; no more than [`WatchRequest::MOST`].
     pub workers: Vec<WorkerId>,
-    /// Those of which the answer tells everything at once; the same number at most.
+    /// Those of which the answer tells everything at once, as far as they exist; the same number at most.
     #[serde(default)]
     pub show: Vec<WorkerId>,
 }
@@ -66,16 +101,6 @@ pub struct WatchRequest {
 impl WatchRequest {
     /// Nobody can look at more.
     pub const MOST: usize = 500;
-}
-
-/// What is asked for by [`WatchRequest::show`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct WatchAnswer {
-    /// The server's clock, in milliseconds since 1970.
-    pub server_time_ms: i64,
-    /// Without those that do not exist.
-    pub workers: Vec<WorkerView>,
 }
 
 /// A worker, as cards, tables and banners show it.

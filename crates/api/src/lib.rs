@@ -23,8 +23,8 @@ pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Severity
 pub use error::{ErrorBody, error_reason};
 pub use event::{WorkerEvent, WorkerEventKind};
 pub use fleet::{
-    DeviceReadings, DeviceView, FleetHello, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WatchAnswer,
-    WatchRequest, WorkerView,
+    DeviceReadings, DeviceView, FleetHello, FleetSnapshot, FleetUpdate, HostView, ReadingsUpdate, WatchRequest,
+    WatchedUpdate, WorkerBrief, WorkerView,
 };
 pub use id::{SessionId, WorkerId, WorkerUuid};
 pub use join::{PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse, STATUS_PATH};

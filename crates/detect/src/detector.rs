@@ -14,7 +14,7 @@ use crate::nvidia::NVIDIA;
 use crate::one_tool::OneTool;
 use crate::pci::{self, Accelerator, Driver};
 use crate::problem_ages::ProblemAges;
-use crate::vendor::{Finding, Maker, Outcome, Vendor};
+use crate::vendor::{Finding, Maker, Outcome, Survey, Vendor};
 use api::{GpuDevice, PciDevice, Problem, Reason, WorkerStatus};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -40,20 +40,18 @@ pub struct DetectorConfig {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Whose names begin so are variables of the vendors.
-const VARIABLES: [&str; 2] = ["ASCEND_", "NVIDIA_"];
+/// The vendors' variables that are of use here begin so.
+const VARIABLES: &str = "ASCEND_";
 
 impl Default for DetectorConfig {
     fn default() -> Self {
-        let is_vendors = |name: &str| VARIABLES.iter().any(|start| name.starts_with(start));
-        let words =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let texts = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self {
             root: PathBuf::from("/"),
             tool_deadline: Duration::from_secs(10),
             slow_facts_budget: Duration::from_secs(3),
             path: None,
-            variables: words.filter(|(name, _)| is_vendors(name)).collect(),
+            variables: std::env::vars_os().filter_map(texts).filter(|(name, _)| name.starts_with(VARIABLES)).collect(),
         }
     }
 }
@@ -149,7 +147,7 @@ async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelera
     let own: Vec<&Accelerator> = on_bus.iter().filter(|found| found.maker == maker).collect();
     let survey = vendor.survey(&own).await;
     let not_driven = own.iter().filter(|found| found.driver == Driver::None).count();
-    let is_nothing = matches!(survey.outcome, Outcome::Nothing) && own.is_empty();
+    let is_nothing = own.is_empty() && finds_nothing(&survey);
     let found = findings(survey.findings, &survey.outcome, maker, not_driven);
     let mut standing = history.settle(survey.outcome, Instant::now());
     standing.findings.splice(0..0, found);
@@ -157,6 +155,15 @@ async fn look(vendor: &mut dyn Vendor, history: &mut History, on_bus: &[Accelera
     seen.extend(survey.seen);
     let checks = if is_nothing { Vec::new() } else { checks::judged(seen, &standing.findings) };
     (standing, checks)
+}
+
+/// No tool, or one that belongs to somebody else's cards.
+fn finds_nothing(survey: &Survey) -> bool {
+    match &survey.outcome {
+        Outcome::Nothing => true,
+        Outcome::Read(reading) => reading.devices.is_empty() && survey.findings.is_empty(),
+        Outcome::Failed { .. } => false,
+    }
 }
 
 fn devices_seen(maker: Maker, on_bus: usize, without_driver: usize, standing: &Standing) -> Seen {

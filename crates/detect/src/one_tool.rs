@@ -2,7 +2,7 @@
 
 use crate::bar_table::{Block, Blocks};
 use crate::card::Card;
-use crate::files::Root;
+use crate::files::{PatientReader, Root};
 use crate::pci::{Accelerator, Driver};
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
@@ -12,6 +12,7 @@ use api::{DeviceType, Reason};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,6 +23,8 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_mins(10);
 pub(crate) struct Description {
     pub maker: Maker,
     pub kind: DeviceType,
+    /// The driver's own library, asked before any tool: it starts no process.
+    pub library: Option<Library>,
     /// Ways to ask, the best first. The next is taken where a tool is missing or prints what is not understood.
     pub ways: &'static [Way],
     /// Where the vendor installs its tools, beside the search path.
@@ -33,6 +36,14 @@ pub(crate) struct Description {
     pub nodes: &'static [&'static str],
     /// The kernel module of its driver, which tells its version where the tool does not.
     pub module: &'static str,
+}
+
+/// A library that is loaded while the program runs.
+pub(crate) struct Library {
+    /// Where it may be.
+    pub files: &'static [&'static str],
+    /// Loads it and asks everything. None when it cannot be used; a tool may do better then. May hang.
+    pub read: fn(&Path) -> Option<Listing>,
 }
 
 /// One tool and one question.
@@ -66,8 +77,14 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// All of them, in good order.
-    pub(crate) fn whole(cards: Vec<Card>) -> Self {
+    /// All of them, in good order. A card that is there already is a part of it or a line shown once more.
+    pub(crate) fn whole(told: Vec<Card>) -> Self {
+        let mut cards: Vec<Card> = Vec::with_capacity(told.len());
+        for card in told {
+            if cards.iter().all(|before| before.index != card.index) {
+                cards.push(card);
+            }
+        }
         Self { cards, findings: Vec::new(), is_partial: false }
     }
 
@@ -80,20 +97,19 @@ impl Listing {
             return None;
         }
         let reason = Reason::ToolOutputUnknown { tool: tool.to_owned(), output: text::excerpt(&unreadable.join("\n")) };
-        Some(Self { cards, findings: vec![Finding::warning(reason)], is_partial: true })
+        Some(Self { findings: vec![Finding::warning(reason)], is_partial: true, ..Self::whole(cards) })
     }
 
-    /// Reads each block of a table as a card. A card that is there already is a part of it, shown once more.
+    /// Reads each block of a table as a card.
     pub(crate) fn from_blocks(
         tool: &str,
         printed: &str,
         table: &Blocks,
         card: impl Fn(&Block) -> Option<Card>,
     ) -> Option<Self> {
-        let (mut cards, mut unreadable) = (Vec::<Card>::new(), Vec::new());
+        let (mut cards, mut unreadable) = (Vec::new(), Vec::new());
         for block in &table.cards {
             match card(block) {
-                Some(card) if cards.iter().any(|before| before.index == card.index) => {}
                 Some(card) => cards.push(card),
                 None => unreadable.extend(block.iter().map(|row| row.join(" | "))),
             }
@@ -124,11 +140,14 @@ pub(crate) struct OneTool {
     tools: Vec<Tool>,
     root: Root,
     path: Option<OsString>,
-    /// By their addresses, from the last time that they answered.
-    remembered: HashMap<String, Card>,
+    /// As they were when they answered last.
+    remembered: Vec<Card>,
     lasting: HashMap<&'static [&'static str], Answer>,
     /// The way that was understood last.
     good_way: usize,
+    library: PatientReader,
+    /// The file that the last answer is from.
+    used_library: Option<PathBuf>,
 }
 
 /// A lasting answer and the cards it was given for.
@@ -145,10 +164,23 @@ impl OneTool {
             description,
             root: Root::new(&config.root),
             path: config.path.clone(),
-            remembered: HashMap::new(),
+            remembered: Vec::new(),
             lasting: HashMap::new(),
             good_way: 0,
+            library: PatientReader::new(config.tool_deadline),
+            used_library: None,
         }
+    }
+
+    /// What it told and which file it is; None without it, or when it gives no answer in time.
+    async fn read_library(&self) -> Option<(Listing, PathBuf)> {
+        let library = self.description.library.as_ref()?;
+        let (root, files, read) = (self.root.clone(), library.files, library.read);
+        let load = move || {
+            let file = files.iter().map(|file| root.path(file)).find(|file| file.is_file())?;
+            Some((read(&file)?, file))
+        };
+        self.library.read(load).await.flatten()
     }
 
     async fn ask(&self, way: usize, question: &[&str]) -> Result<ToolOutput, ToolError> {
@@ -196,12 +228,18 @@ impl OneTool {
     /// A lost card keeps its name and numbers, if it ever had some.
     fn recall(&mut self, cards: &mut [Card]) {
         for card in cards {
-            let Some(address) = card.bus_id.clone() else { continue };
-            if !card.is_lost {
-                self.remembered.insert(address, card.clone());
-            } else if let Some(before) = self.remembered.get(&address) {
-                let health = card.health.clone();
-                *card = Card { health, ..before.clone().without_readings() };
+            let is_it = |before: &Card| match &card.bus_id {
+                Some(address) => before.bus_id.as_ref() == Some(address),
+                None => before.index == card.index,
+            };
+            match self.remembered.iter_mut().find(|before| is_it(before)) {
+                Some(before) if card.is_lost => {
+                    let health = card.health.clone();
+                    *card = Card { health, ..before.clone().without_readings() };
+                }
+                Some(before) => before.clone_from(card),
+                None if card.is_lost => {}
+                None => self.remembered.push(card.clone()),
             }
         }
     }
@@ -240,7 +278,12 @@ impl OneTool {
 
     fn survey_with(&self, outcome: Outcome, findings: Vec<Finding>) -> Survey {
         let vendor = self.description.maker.name().to_owned();
-        let mut seen: Vec<Seen> = self.tools.get(self.good_way).map(Tool::seen).into_iter().collect();
+        let library = self.used_library.clone().map(|path| {
+            let tool = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            Seen::Tool { tool, path: Some(path) }
+        });
+        let tool = || self.tools.get(self.good_way).map(Tool::seen);
+        let mut seen: Vec<Seen> = library.or_else(tool).into_iter().collect();
         let told = match &outcome {
             Outcome::Read(reading) | Outcome::Failed { partial: reading } => {
                 reading.devices.iter().find_map(|device| device.driver_version.clone())
@@ -269,6 +312,12 @@ impl Vendor for OneTool {
     }
 
     async fn survey(&mut self, on_bus: &[&Accelerator]) -> Survey {
+        self.used_library = None;
+        if let Some((mut listing, file)) = self.read_library().await {
+            self.used_library = Some(file);
+            self.recall(&mut listing.cards);
+            return self.survey_of(listing, on_bus);
+        }
         let mut findings = Vec::new();
         let ways = self.description.ways;
         let others = (0..ways.len()).filter(|&way| way != self.good_way);
@@ -277,6 +326,8 @@ impl Vendor for OneTool {
             let output = match self.ask(number, way.question).await {
                 Ok(output) => output,
                 Err(ToolError::Missing) => continue,
+                // A search that hangs, at a dead network disk perhaps, is no sign of a maker that has nothing here.
+                Err(_) if on_bus.is_empty() && !self.tools.get(number).is_some_and(Tool::is_known) => continue,
                 Err(error) => {
                     findings.extend(self.finding(number, error));
                     return self.failed(findings);

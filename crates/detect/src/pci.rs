@@ -69,14 +69,16 @@ pub(crate) fn accelerators(root: &Root) -> Vec<Accelerator> {
 
 fn look(directory: &Path, address: String) -> Option<Accelerator> {
     let place = directory.join(&address);
+    // Most of what is on the bus ends here, after one file.
+    let number = |file: &str| hexadecimal(&std::fs::read_to_string(place.join(file)).ok()?);
+    let class = number("class").filter(|&class| matches!(base_class(class), DISPLAY | PROCESSING))?;
     // A virtual function is a part of a device that is listed itself.
     if place.join("physfn").exists() {
         return None;
     }
-    let number = |file: &str| hexadecimal(&std::fs::read_to_string(place.join(file)).ok()?);
     let vendor_id = u16::try_from(number("vendor")?).ok()?;
     let device_id = u16::try_from(number("device")?).ok()?;
-    let maker = maker(vendor_id, device_id, number("class")?)?;
+    let maker = maker(vendor_id, device_id, class)?;
     let driver = std::fs::read_link(place.join("driver")).ok();
     let driver = driver.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
     Some(Accelerator { maker, address, vendor_id, device_id, driver: driver_kind(driver) })
@@ -84,16 +86,21 @@ fn look(directory: &Path, address: String) -> Option<Accelerator> {
 
 /// The maker of an accelerator; None for everything else that the makers build: network cards, consoles, sound.
 fn maker(vendor_id: u16, device_id: u16, class: u32) -> Option<Maker> {
-    // Base class, sub-class, programming interface (PCI Code and ID Assignment Specification).
-    let [_, base, _, _] = class.to_be_bytes();
+    let base = base_class(class);
     let maker = Maker::of_pci(vendor_id)?;
     let is_accelerator = match maker {
         // Its display controllers are the consoles of its servers.
         Maker::Huawei => base == PROCESSING,
-        Maker::Amd => matches!(base, DISPLAY | PROCESSING) && !AMD_CONSOLE_CHIPS.contains(&device_id),
-        _ => matches!(base, DISPLAY | PROCESSING),
+        Maker::Amd => !AMD_CONSOLE_CHIPS.contains(&device_id),
+        _ => true,
     };
     is_accelerator.then_some(maker)
+}
+
+/// Base class, sub-class, programming interface (PCI Code and ID Assignment Specification).
+fn base_class(class: u32) -> u8 {
+    let [_, base, _, _] = class.to_be_bytes();
+    base
 }
 
 fn driver_kind(driver: Option<&str>) -> Driver {

@@ -113,6 +113,11 @@ impl Tool {
         Self { name, printed: Mutex::default(), program: Arc::default(), deadline, slot: Arc::new(Semaphore::new(1)) }
     }
 
+    /// It has been found at least once.
+    pub(crate) fn is_known(&self) -> bool {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// The point of a host's environment that it is.
     pub(crate) fn seen(&self) -> Seen {
         let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);

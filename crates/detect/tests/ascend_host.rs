@@ -22,6 +22,8 @@ const COMMON: &str = include_str!("fixtures/npu-info-t-common-910a.txt");
 const A3: &str = include_str!("fixtures/npu-info-a3-910c-two-chips.txt");
 const DRIVER_NOTE: &str = "Version=25.5.1\ncompatible_version_fw=[7.0.0,7.9.99]\n";
 const RUNTIME_NOTE: &str = "toolkit_running_version=[8.5.0.1.1:8.5.RC1]\n";
+/// For a tool that hangs at one question; long enough for a shell to answer the others.
+const SHORT: Duration = Duration::from_secs(5);
 /// No test that waits for an answer comes near it.
 const AMPLE: Duration = Duration::from_mins(1);
 
@@ -97,13 +99,17 @@ impl Host {
     }
 
     fn detector(&self) -> Detector {
-        Detector::new(&DetectorConfig {
+        Detector::new(&self.config())
+    }
+
+    fn config(&self) -> DetectorConfig {
+        DetectorConfig {
             root: self.root.path().to_owned(),
             tool_deadline: AMPLE,
             slow_facts_budget: AMPLE,
             path: Some(OsString::new()),
             variables: self.variables.clone(),
-        })
+        }
     }
 
     async fn detect(&self) -> Inventory {
@@ -178,13 +184,7 @@ async fn eight_devices_cost_one_process_a_look_once_the_slow_facts_are_known() {
 #[tokio::test]
 async fn without_time_for_slow_facts_the_readings_come_all_the_same() {
     let host = Host::with_eight_cards();
-    let mut detector = Detector::new(&DetectorConfig {
-        root: host.root.path().to_owned(),
-        tool_deadline: AMPLE,
-        slow_facts_budget: Duration::ZERO,
-        path: Some(OsString::new()),
-        variables: BTreeMap::new(),
-    });
+    let mut detector = Detector::new(&DetectorConfig { slow_facts_budget: Duration::ZERO, ..host.config() });
     let inventory = detector.detect().await;
     assert_eq!(inventory.devices.len(), 8);
     assert_eq!(host.calls(BIN), ["info", "info-m"]);
@@ -310,6 +310,16 @@ async fn a_choice_of_chips_that_are_not_there_is_told() {
 }
 
 #[tokio::test]
+async fn a_container_that_was_started_without_the_chips_it_asks_for_is_told() {
+    let mut host = Host { root: TempDir::new().unwrap(), variables: BTreeMap::new() };
+    assert_eq!(reasons(&host.detect().await), []);
+    host.variables.insert("ASCEND_VISIBLE_DEVICES".into(), "0-3".into());
+    let reason =
+        Reason::VisibleDevicesWrong { variable: "ASCEND_VISIBLE_DEVICES".into(), value: "0-3".into(), available: 0 };
+    assert_eq!(reasons(&host.detect().await), [reason]);
+}
+
+#[tokio::test]
 async fn a_driver_that_was_upgraded_without_a_restart_is_told() {
     let host = Host::with_eight_cards();
     host.write("usr/local/Ascend/driver/version.info", "Version=25.9.0\n");
@@ -400,6 +410,43 @@ async fn a_card_of_two_chips_has_one_power_reading() {
     assert_eq!(power, [card(178.5), (None, None), card(186.3), (None, None)]);
     let physical: Vec<_> = inventory.devices.iter().map(|device| device.physical_index.unwrap()).collect();
     assert_eq!(physical, [8, 9, 10, 11]);
+}
+
+#[tokio::test]
+async fn a_cards_power_that_is_in_no_table_is_asked_once_a_minute() {
+    let host = Host::with_eight_cards();
+    host.answer("info", include_str!("fixtures/npu-info-310p3-duo-25.2.0.txt"));
+    host.answer("info-m", "");
+    host.answer("info-tpower-i2", "NPU ID : 2\nChip Count : 2\n\nNPU Real-time Power(W) : 42.8\nChip Name : MCU\n");
+    let mut detector = host.detector();
+    let power = |inventory: &Inventory| -> Vec<_> {
+        inventory.devices.iter().map(|device| (device.power_w, device.power_scope)).collect()
+    };
+    assert_eq!(power(&detector.detect().await), [(Some(42.8), Some(PowerScope::Card)), (None, None)]);
+    host.calls(BIN);
+    assert_eq!(power(&detector.detect().await)[0].0, Some(42.8));
+    assert_eq!(host.calls(BIN), ["info"]);
+    pass(Duration::from_secs(61)).await;
+    host.answer("info-tpower-i2", "This device does not support querying.\n");
+    assert_eq!(power(&detector.detect().await), [(None, None); 2]);
+    assert_eq!(host.calls(BIN), ["info", "info-tpower-i2"]);
+}
+
+#[tokio::test]
+async fn a_slow_question_that_hangs_does_not_hang_at_every_look() {
+    let host = Host::with_eight_cards();
+    host.answer("info", include_str!("fixtures/npu-info-310p3-duo-25.2.0.txt"));
+    host.write(&format!("{BIN}/info-tpower-i2.sh"), "exec sleep 60");
+    let mut detector = Detector::new(&DetectorConfig { tool_deadline: SHORT, ..host.config() });
+    let inventory = detector.detect().await;
+    assert_eq!(inventory.devices.len(), 2);
+    assert!(matches!(reasons(&inventory)[..], [Reason::ToolTimedOut { .. }, ..]), "{:?}", inventory.problems);
+    let mut looks = 0;
+    while looks < 3 {
+        // the killed process may take a moment to go away
+        looks += u32::from(detector.detect().await.stale_s.is_none());
+    }
+    assert_eq!(host.calls(BIN).iter().filter(|call| call.starts_with("info-tpower")).count(), 1);
 }
 
 /// Each point with what is wrong with it, the host's own numbers of users aside.

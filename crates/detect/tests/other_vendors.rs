@@ -20,7 +20,7 @@ const ASCEND: &str = include_str!("fixtures/npu-info-910b4-1-25.2.0.txt");
 /// No test that waits for an answer comes near it.
 const AMPLE: Duration = Duration::from_mins(1);
 /// For a tool that never answers.
-const SHORT: Duration = Duration::from_secs(3);
+const SHORT: Duration = Duration::from_secs(5);
 
 struct Host(TempDir);
 

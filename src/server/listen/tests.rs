@@ -88,18 +88,21 @@ async fn no_more_connections_are_answered_at_once_than_the_cap_allows() {
 #[tokio::test]
 async fn a_connection_that_was_upgraded_keeps_its_place_until_its_bytes_end() {
     let (sender, mut upgraded) = tokio::sync::mpsc::channel(1);
-    let router = Router::new().route("/", get({
-        async move |mut request: http::Request<axum::body::Body>| {
-            let io = hyper::upgrade::on(&mut request);
-            tokio::spawn(async move { sender.send(io.await.unwrap()).await });
-            http::Response::builder()
-                .status(http::StatusCode::SWITCHING_PROTOCOLS)
-                .header("upgrade", "link")
-                .header("connection", "upgrade")
-                .body(axum::body::Body::empty())
-                .unwrap()
-        }
-    }));
+    let router = Router::new().route(
+        "/",
+        get({
+            async move |mut request: http::Request<axum::body::Body>| {
+                let io = hyper::upgrade::on(&mut request);
+                tokio::spawn(async move { sender.send(io.await.unwrap()).await });
+                http::Response::builder()
+                    .status(http::StatusCode::SWITCHING_PROTOCOLS)
+                    .header("upgrade", "link")
+                    .header("connection", "upgrade")
+                    .body(axum::body::Body::empty())
+                    .unwrap()
+            }
+        }),
+    );
     let router = router.route("/other", get(async || "answered"));
     let server = start_within(Limits { connections: 1, ..LIMITS }, router, None).await;
     let mut link = TcpStream::connect(server.address).await.unwrap();

@@ -4,15 +4,17 @@ use crate::server::ServerState;
 use crate::server::auth::{LoginError, PasswordError, came_over_https};
 use crate::server::error::ApiError;
 use crate::server::listen::{PeerAddress, Tls};
-use crate::server::registry::view;
-use crate::server::rest::fleet;
-use api::{FleetSnapshot, Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use crate::server::registry::{Worker, assess, view};
+use api::{Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
 use app::backend::{Backend, BackendFailed};
+use app::fleet::roster::{Listed, Roster};
 use app::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 use async_trait::async_trait;
 use http::header::{self, HeaderName};
 use http::request::Parts;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What proxies add to a request that they pass on.
 const PROXY_HEADERS: [HeaderName; 4] = [
@@ -43,6 +45,16 @@ impl UiBackend {
         let is_forwarded = PROXY_HEADERS.iter().any(|name| request.headers.contains_key(name));
         let tls = self.tls.as_ref().filter(|tls| is_https && !is_forwarded && tls.is_self_signed())?;
         tls.fingerprint().map(|fingerprint| fingerprint.to_string())
+    }
+
+    /// Tunnels of several workers end on one server, so the ports of those that have joined are taken.
+    fn ports_behind_tunnels(&self) -> Vec<u16> {
+        let port_of = |worker: Arc<Worker>| {
+            let row = &worker.facts().row;
+            let is_loopback = row.ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) || row.ip == "localhost";
+            is_loopback.then_some(row.port)
+        };
+        self.state.registry.all().into_iter().filter_map(port_of).collect()
     }
 
     fn failed(&self, error: &ApiError) -> BackendFailed {
@@ -119,8 +131,23 @@ impl Backend for UiBackend {
         }
     }
 
-    async fn fleet(&self) -> FleetSnapshot {
-        fleet::snapshot(&self.state.registry, &self.state.announcer)
+    async fn roster(&self) -> Roster {
+        let registry = &self.state.registry;
+        let moment = registry.moment();
+        let listed = |worker: &Arc<Worker>| {
+            let facts = worker.facts();
+            let brief = view::brief(&facts, assess::assess(&facts, &moment, registry.policy()));
+            Listed { figures: view::figures(&facts, brief.state, &moment), brief }
+        };
+        let workers = registry.all().iter().map(listed).collect();
+        Roster { server_time_ms: moment.wall_ms(moment.now), workers }
+    }
+
+    async fn workers(&self, ids: &[WorkerId]) -> Vec<WorkerView> {
+        let registry = &self.state.registry;
+        let moment = registry.moment();
+        let known = ids.iter().filter_map(|id| registry.get(*id));
+        known.map(|worker| view::worker_view(&worker.facts(), &moment, registry.policy())).collect()
     }
 
     async fn worker(&self, id: WorkerId) -> Option<(WorkerView, WorkerStatus, Vec<WorkerEvent>)> {
@@ -164,6 +191,8 @@ impl Backend for UiBackend {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             port: self.port,
             certificate_fingerprint: self.certificate_fingerprint(request),
+            taken_ports: self.ports_behind_tunnels(),
+            newest_worker: self.state.registry.all().first().map_or(WorkerId(0), |worker| worker.id()),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Registry {
         let now = clock.now();
         let mut index = Index::default();
         for worker in stored {
-            let worker = Worker::new(Facts::stored(worker, now));
+            let worker = Worker::of(Facts::stored(worker, now));
             // a server that starts must not probe everybody in its first second
             worker.probe.set_due(crate::server::probe::next_due(worker.id, now));
             index.insert(worker);
@@ -144,7 +144,7 @@ impl Registry {
 
     /// A worker has joined and its row is in the database.
     pub(crate) fn insert(&self, facts: Facts) -> Arc<Worker> {
-        let worker = Worker::new(facts);
+        let worker = Worker::of(facts);
         // who has just been heard is taken for ready until the first look: what that finds wrong is news
         worker.announced().state = Some(WorkerState::Ready);
         self.write().insert(Arc::clone(&worker));
@@ -223,7 +223,8 @@ impl Index {
 }
 
 impl Worker {
-    fn new(facts: Facts) -> Arc<Self> {
+    /// Of what is known of it.
+    pub(crate) fn of(facts: Facts) -> Arc<Self> {
         Arc::new(Self {
             id: facts.row.id,
             facts: Mutex::new(facts),

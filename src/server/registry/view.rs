@@ -5,9 +5,10 @@ use super::facts::{Facts, LinkStanding, ProbeOutcome};
 use super::message::{rfc3339, state_message};
 use super::time::Moment;
 use api::{
-    DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, LinkView, OsInfo, ReadingsUpdate, SystemReserved,
-    Worker, WorkerState, WorkerStatus, WorkerView,
+    DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, LinkView, OsInfo, ReadingsUpdate, Severity,
+    SystemReserved, Worker, WorkerBrief, WorkerState, WorkerStatus, WorkerView,
 };
+use app::fleet::Figures;
 
 /// For browsers.
 pub fn worker_view(facts: &Facts, moment: &Moment, policy: &Policy) -> WorkerView {
@@ -40,6 +41,50 @@ pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> 
         devices_stale_s: report.devices_stale_s,
         host: host_view(report),
     }
+}
+
+/// For browsers that look at very many.
+pub fn brief(facts: &Facts, assessment: Assessment) -> WorkerBrief {
+    let is_well = assessment.conditions.iter().all(|condition| condition.severity == Severity::Ok);
+    WorkerBrief {
+        id: facts.row.id,
+        name: facts.row.name.clone(),
+        state: assessment.state,
+        os: facts.status.reported.os.as_ref().map(os_name).unwrap_or_default(),
+        search: search_text(facts),
+        conditions: if is_well { Vec::new() } else { assessment.conditions },
+    }
+}
+
+/// What people search for, besides name, system and state.
+fn search_text(facts: &Facts) -> String {
+    let row = &facts.row;
+    let mut text = String::new();
+    if row.hostname != row.name {
+        text.extend([row.hostname.as_str(), " "]);
+    }
+    text.extend([row.ip.as_str(), ":", &row.port.to_string()]);
+    for (key, value) in &row.labels {
+        text.extend([" ", key, "=", value]);
+    }
+    let mut last_model = "";
+    for device in facts.status.reported.gpu_devices.iter().flatten().filter(|device| !device.name.is_empty()) {
+        if device.name != last_model {
+            text.extend([" ", &device.vendor, " ", &device.name]);
+            last_model = &device.name;
+        }
+    }
+    text
+}
+
+/// What workers can be ordered by.
+pub fn figures(facts: &Facts, state: WorkerState, moment: &Moment) -> Figures {
+    let report = &facts.status.reported;
+    let is_current = report.devices_stale_s.is_none() && state != WorkerState::NotReady;
+    let devices = report.gpu_devices.iter().flatten().filter(|_| is_current);
+    let devices =
+        devices.map(|device| (device_readings(device), device.memory.as_ref().and_then(|memory| memory.total)));
+    Figures::of(devices, assess::last_heartbeat_ms(facts, moment), clock_offset_ms(facts))
 }
 
 /// For browsers that have the rest already.
@@ -190,6 +235,7 @@ mod tests {
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::{Grace, Monotonic};
     use super::*;
+    use api::{Condition, ConditionKind, ConditionStatus, Reason};
     use std::time::Duration;
 
     const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
@@ -223,6 +269,39 @@ mod tests {
         facts.report(devices(2), at(1));
         let ids: Vec<_> = device_items(&facts).into_iter().map(|item| item.id).collect();
         assert_eq!(ids, ["a:unknown:0", "a:unknown:1"]);
+    }
+
+    #[test]
+    fn very_many_are_told_of_conditions_only_when_one_is_wrong() {
+        let mut facts = facts();
+        facts.report(devices(1), at(1));
+        let ok = Condition {
+            kind: ConditionKind::Devices,
+            status: ConditionStatus::True,
+            severity: Severity::Ok,
+            reason: Reason::ClockNotMeasured {},
+            since_ms: None,
+        };
+        let wrong = Condition { severity: Severity::Warning, ..ok.clone() };
+        let conditions_told = |conditions| {
+            let brief = brief(&facts, Assessment { state: WorkerState::Ready, conditions });
+            brief.conditions.len()
+        };
+        assert_eq!(conditions_told(vec![ok.clone()]), 0);
+        assert_eq!(conditions_told(vec![ok, wrong]), 2);
+    }
+
+    #[test]
+    fn a_search_finds_address_labels_and_models() {
+        let mut facts = facts();
+        facts.row.labels.insert("rack".to_owned(), "b07".to_owned());
+        facts.row.hostname = "host-a".to_owned();
+        facts.report(devices(2), at(1));
+        let text = search_text(&facts);
+        let address = format!("{}:{}", facts.row.ip, facts.row.port);
+        for word in ["host-a", &address, "rack=b07", "910B3"] {
+            assert_eq!(text.matches(word).count(), 1, "{word} in {text}");
+        }
     }
 
     #[test]

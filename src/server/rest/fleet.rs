@@ -7,11 +7,12 @@ use crate::server::ServerState;
 use crate::server::announcer::Announcer;
 use crate::server::auth::AdminUser;
 use crate::server::error::ApiError;
-use crate::server::registry::{Registry, view};
-use api::{FleetSnapshot, WatchAnswer, WatchRequest, WorkerId};
+use crate::server::registry::{Registry, Worker, assess, view};
+use api::{FleetSnapshot, WatchRequest, WatchedUpdate, WorkerId};
 use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::Response;
+use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,19 +30,20 @@ pub async fn read(
     Json(snapshot(&registry, &announcer))
 }
 
-/// All workers at this moment, by name.
-pub fn snapshot(registry: &Registry, announcer: &Announcer) -> FleetSnapshot {
+fn snapshot(registry: &Registry, announcer: &Announcer) -> FleetSnapshot {
     // the number first: what changes while rows are read is in a later update too
     let sequence = announcer.sequence();
     let moment = registry.moment();
-    let all = registry.all();
-    let mut workers: Vec<_> =
-        all.iter().map(|worker| view::worker_view(&worker.facts(), &moment, registry.policy())).collect();
-    workers.sort_by(|a, b| a.name.cmp(&b.name));
+    let brief = |worker: &Arc<Worker>| {
+        let facts = worker.facts();
+        view::brief(&facts, assess::assess(&facts, &moment, registry.policy()))
+    };
+    let workers = registry.all().iter().map(brief).collect();
     FleetSnapshot { sequence, server_time_ms: moment.wall_ms(moment.now), workers }
 }
 
-/// What changes, as server-sent events: `hello`, then `update` about once a second, `resync` when some were lost.
+/// What changes, as server-sent events: `hello`, then `update` and `watched` once a second at most, `resync` when some
+/// were lost.
 #[utoipa::path(
     get, path = "/v1/events", tag = "fleet",
     responses((status = 200, body = api::FleetUpdate, content_type = "text/event-stream"), (status = 401, body = api::ErrorBody)),
@@ -57,13 +59,13 @@ pub async fn events(
     streams.events(state, parts)
 }
 
-/// Says at which workers the reader of a stream looks.
+/// Says at which workers the reader of a stream looks: only of these it is told readings and heartbeats.
 #[utoipa::path(
     post, path = "/v1/events/{stream}/watch", tag = "fleet",
     params(("stream" = String, Path, description = "As the stream's `hello` names it.")),
     request_body = WatchRequest,
     responses(
-        (status = 200, body = WatchAnswer),
+        (status = 200, body = WatchedUpdate),
         (status = 401, body = api::ErrorBody),
         (status = 404, description = "the stream has ended", body = api::ErrorBody),
         (status = 422, body = api::ErrorBody),
@@ -76,7 +78,7 @@ pub async fn watch(
     _: AdminUser,
     PathOf(stream): PathOf<String>,
     JsonBody(wish): JsonBody<WatchRequest>,
-) -> Result<Json<WatchAnswer>, ApiError> {
+) -> Result<Json<WatchedUpdate>, ApiError> {
     for (field, workers) in [("workers", &wish.workers), ("show", &wish.show)] {
         if workers.len() > WatchRequest::MOST {
             return Err(ApiError::invalid(format!("{field}: more than {} workers", WatchRequest::MOST)));
@@ -89,11 +91,11 @@ pub async fn watch(
     Ok(Json(shown(&registry, &wish.show)))
 }
 
-fn shown(registry: &Registry, ids: &[WorkerId]) -> WatchAnswer {
+fn shown(registry: &Registry, ids: &[WorkerId]) -> WatchedUpdate {
     let moment = registry.moment();
     let known = ids.iter().filter_map(|id| registry.get(*id));
-    let workers = known.map(|worker| view::worker_view(&worker.facts(), &moment, registry.policy())).collect();
-    WatchAnswer { server_time_ms: moment.wall_ms(moment.now), workers }
+    let changed = known.map(|worker| view::worker_view(&worker.facts(), &moment, registry.policy())).collect();
+    WatchedUpdate { server_time_ms: moment.wall_ms(moment.now), changed, ..WatchedUpdate::default() }
 }
 
 /// The routes of this file.

@@ -7,14 +7,14 @@
 use super::onlookers::{Onlooker, Onlookers};
 use super::workers::ListQuery;
 use crate::server::ServerState;
-use crate::server::announcer::{Announcement, Announcer};
+use crate::server::announcer::{Announcement, Announcer, Watched};
 use crate::server::assets::accepts;
 use crate::server::auth::AdminUser;
 use crate::server::error::ApiError;
 use crate::server::registry::{Registry, Worker, view};
 use crate::server::sse::{Event, EventStream};
 use crate::server::watching::Watching;
-use api::{FleetHello, WatchEvent, WatchEventType, WorkerId};
+use api::{FleetHello, WatchEvent, WatchEventType, WatchedUpdate, WorkerId, WorkerView};
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
@@ -229,10 +229,10 @@ impl Feeder {
         loop {
             match updates.recv().await {
                 Ok(update) => {
-                    // one without was made before anybody listened; a fresh snapshot has it
                     if let Some(event) = &update.event {
                         self.tell(event).await?;
                     }
+                    self.tell_watched(&update).await?;
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => self.tell(&Event::new("resync", "{}")).await?,
                 Err(broadcast::error::RecvError::Closed) => return Err(Gone),
@@ -242,6 +242,24 @@ impl Feeder {
 
     async fn tell(&mut self, event: &Event) -> Result<(), Gone> {
         send(&self.sender, self.stream.write(event)).await
+    }
+
+    /// What concerns the workers at which this browser looks, and no other browser as it is.
+    async fn tell_watched(&mut self, announcement: &Announcement) -> Result<(), Gone> {
+        let mut update = WatchedUpdate { server_time_ms: announcement.server_time_ms, ..WatchedUpdate::default() };
+        let own = announcement.watched.iter().filter(|watched| self.onlooker.looks_at(watched.worker()));
+        for watched in own {
+            match watched {
+                Watched::Changed(view) => update.changed.push(WorkerView::clone(view)),
+                Watched::Readings(readings) => update.readings.push(readings.clone()),
+                Watched::Heartbeat(worker, at_ms) => update.heartbeats.push((*worker, *at_ms)),
+            }
+        }
+        if update.changed.is_empty() && update.readings.is_empty() && update.heartbeats.is_empty() {
+            return Ok(());
+        }
+        let json = serde_json::to_string(&update).map_err(|_| Gone)?;
+        self.tell(&Event::new("watched", &json)).await
     }
 
     async fn end(self) -> Result<(), Gone> {
@@ -269,7 +287,7 @@ mod tests {
     use super::*;
 
     fn announcement(data: &str) -> Arc<Announcement> {
-        Arc::new(Announcement { event: Some(Event::new("update", data)), touched: Vec::new(), removed: Vec::new() })
+        Arc::new(Announcement { event: Some(Event::new("update", data)), ..Announcement::default() })
     }
 
     fn feeder(sender: mpsc::Sender<Bytes>) -> Feeder {
@@ -294,6 +312,25 @@ mod tests {
         let expected =
             [hello.as_str(), "event: resync\ndata: {}\n\n", "event: update\ndata: 2\n\n", "event: update\ndata: 3\n\n"];
         assert_eq!(told, expected);
+        feeding.abort();
+    }
+
+    #[tokio::test]
+    async fn a_reader_is_told_of_the_workers_at_which_it_looks_and_of_no_other() {
+        let onlookers = Onlookers::new(Watching::new());
+        let onlooker = onlookers.come().unwrap();
+        onlookers.look(onlooker.stream(), &[WorkerId(2)]);
+        let (updates, reader) = broadcast::channel(2);
+        let watched = [1, 2, 3].map(|id| Watched::Heartbeat(WorkerId(id), 7));
+        updates
+            .send(Arc::new(Announcement { watched: watched.into(), server_time_ms: 8, ..Announcement::default() }))
+            .unwrap();
+        let (sender, mut messages) = mpsc::channel(QUEUE);
+        let mut feeder = Feeder { stream: EventStream::new(false), sender, onlooker };
+        let feeding = tokio::spawn(async move { feeder.feed(reader, 0).await });
+        messages.recv().await.unwrap();
+        let expected = "event: watched\ndata: {\"server_time_ms\":8,\"heartbeats\":[[2,7]]}\n\n";
+        assert_eq!(messages.recv().await.unwrap(), expected);
         feeding.abort();
     }
 

@@ -10,8 +10,10 @@ use sqlx::{FromRow, QueryBuilder, Sqlite};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Rows in one statement: far below SQLite's 32,766 parameters, and PostgreSQL's 65,535.
+/// Events or reports in one statement: far below SQLite's 32,766 parameters, and PostgreSQL's 65,535.
 pub const ROWS_A_STATEMENT: usize = 2_000;
+/// Heartbeats in one statement, of two parameters each.
+pub const HEARTBEATS_A_STATEMENT: usize = 10_000;
 /// Events kept of each worker.
 pub const EVENTS_KEPT: u32 = 200;
 
@@ -61,15 +63,22 @@ pub struct StoredWorker {
     pub devices_expected: u32,
 }
 
-/// What one worker's observations came to since they were written last.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Observation {
+/// A worker's last sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredHeartbeat {
     /// The worker.
     pub id: WorkerId,
-    /// The last heartbeat, in milliseconds since 1970 by the server's clock; None leaves what is stored.
-    pub heartbeat_ms: Option<i64>,
-    /// The last report as JSON; None leaves what is stored.
-    pub status: Option<String>,
+    /// In milliseconds since 1970, by the server's clock.
+    pub heartbeat_ms: i64,
+}
+
+/// A worker's last report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredReport {
+    /// The worker.
+    pub id: WorkerId,
+    /// As JSON.
+    pub status: String,
     /// How many devices it has had.
     pub devices_expected: u32,
 }
@@ -97,9 +106,9 @@ struct WorkerColumns {
     system_reserved: Option<String>,
     maintenance: String,
     version: Option<String>,
-    status: String,
+    status: Option<String>,
     heartbeat_ms: Option<i64>,
-    devices_expected: i64,
+    devices_expected: Option<i64>,
     replace_allowed_for: Option<String>,
     created_ms: i64,
     updated_ms: i64,
@@ -128,10 +137,10 @@ impl WorkerColumns {
             updated_ms: self.updated_ms,
         };
         Ok(StoredWorker {
-            status: read_json(&row.name, "status", &self.status),
+            status: self.status.map(|text| read_json(&row.name, "status", &text)).unwrap_or_default(),
             row,
             heartbeat_ms: self.heartbeat_ms,
-            devices_expected: u32::try_from(self.devices_expected).unwrap_or(0),
+            devices_expected: self.devices_expected.and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
         })
     }
 }
@@ -155,8 +164,13 @@ fn write_json<T: Serialize>(value: &T) -> Result<String, sqlx::Error> {
 impl Store {
     /// All workers.
     pub async fn load_workers(&self) -> Result<Vec<StoredWorker>, sqlx::Error> {
-        let rows: Vec<WorkerColumns> =
-            sqlx::query_as("SELECT * FROM workers ORDER BY id").fetch_all(self.readers()).await?;
+        let rows: Vec<WorkerColumns> = sqlx::query_as(
+            "SELECT workers.*, heartbeat_ms, status, devices_expected FROM workers \
+             LEFT JOIN worker_heartbeats ON worker_heartbeats.worker_id = workers.id \
+             LEFT JOIN worker_reports ON worker_reports.worker_id = workers.id ORDER BY workers.id",
+        )
+        .fetch_all(self.readers())
+        .await?;
         rows.into_iter().map(WorkerColumns::read).collect()
     }
 
@@ -178,26 +192,44 @@ impl Store {
         Ok(ids)
     }
 
-    /// Writes what was observed of up to [`ROWS_A_STATEMENT`] workers, in one statement. Workers that are gone are
-    /// left out.
-    pub async fn write_observations(&self, observations: &[Observation]) -> Result<(), sqlx::Error> {
-        if observations.is_empty() {
+    /// Writes up to [`HEARTBEATS_A_STATEMENT`] heartbeats in one statement. Workers that are gone are left out.
+    pub async fn write_heartbeats(&self, heartbeats: &[StoredHeartbeat]) -> Result<(), sqlx::Error> {
+        if heartbeats.is_empty() {
             return Ok(());
         }
-        let mut query = QueryBuilder::<Sqlite>::new("WITH seen (id, heartbeat_ms, status, devices_expected) AS (");
-        query.push_values(observations, |mut row, seen| {
+        let mut query = QueryBuilder::<Sqlite>::new("WITH seen (worker_id, heartbeat_ms) AS (");
+        query.push_values(heartbeats, |mut row, seen| {
             // the casts tell PostgreSQL the parameters' types
             row.push("CAST(").push_bind_unseparated(seen.id.0).push_unseparated(" AS BIGINT)");
             row.push("CAST(").push_bind_unseparated(seen.heartbeat_ms).push_unseparated(" AS BIGINT)");
-            row.push("CAST(").push_bind_unseparated(seen.status.as_deref()).push_unseparated(" AS TEXT)");
+        });
+        query.push(
+            ") INSERT INTO worker_heartbeats (worker_id, heartbeat_ms) SELECT worker_id, heartbeat_ms FROM seen \
+             WHERE EXISTS (SELECT 1 FROM workers WHERE workers.id = seen.worker_id) \
+             ON CONFLICT (worker_id) DO UPDATE SET heartbeat_ms = excluded.heartbeat_ms",
+        );
+        // its text depends on the number of rows: not worth a place among the prepared statements
+        query.build().persistent(false).execute(self.writer()).await?;
+        Ok(())
+    }
+
+    /// Writes up to [`ROWS_A_STATEMENT`] reports in one statement. Workers that are gone are left out.
+    pub async fn write_reports(&self, reports: &[StoredReport]) -> Result<(), sqlx::Error> {
+        if reports.is_empty() {
+            return Ok(());
+        }
+        let mut query = QueryBuilder::<Sqlite>::new("WITH seen (worker_id, status, devices_expected) AS (");
+        query.push_values(reports, |mut row, seen| {
+            row.push("CAST(").push_bind_unseparated(seen.id.0).push_unseparated(" AS BIGINT)");
+            row.push("CAST(").push_bind_unseparated(seen.status.as_str()).push_unseparated(" AS TEXT)");
             row.push("CAST(").push_bind_unseparated(i64::from(seen.devices_expected)).push_unseparated(" AS BIGINT)");
         });
         query.push(
-            ") UPDATE workers SET heartbeat_ms = COALESCE(seen.heartbeat_ms, workers.heartbeat_ms), \
-             status = COALESCE(seen.status, workers.status), devices_expected = seen.devices_expected \
-             FROM seen WHERE workers.id = seen.id",
+            ") INSERT INTO worker_reports (worker_id, status, devices_expected) \
+             SELECT worker_id, status, devices_expected FROM seen \
+             WHERE EXISTS (SELECT 1 FROM workers WHERE workers.id = seen.worker_id) \
+             ON CONFLICT (worker_id) DO UPDATE SET status = excluded.status, devices_expected = excluded.devices_expected",
         );
-        // its text depends on the number of rows: not worth a place among the prepared statements
         query.build().persistent(false).execute(self.writer()).await?;
         Ok(())
     }
@@ -259,8 +291,8 @@ impl Store {
 async fn insert(connection: &mut SqliteConnection, row: &WorkerRow) -> Result<WorkerId, sqlx::Error> {
     let id = sqlx::query_scalar(
         "INSERT INTO workers (worker_uuid, name, hostname, ip, port, labels, system_reserved, maintenance, version, \
-         status, devices_expected, replace_allowed_for, created_ms, updated_ms, link_key) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, '{}', 0, $10, $11, $12, $13) RETURNING id",
+         replace_allowed_for, created_ms, updated_ms, link_key) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id",
     )
     .bind(row.uuid.to_string())
     .bind(&row.name)
@@ -375,40 +407,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_statement_writes_the_observations_of_many_workers() {
+    async fn one_statement_writes_what_was_observed_of_many_workers() {
         let (_dir, store) = store().await;
         let ids = [inserted(&store, "a").await.id, inserted(&store, "b").await.id];
-        let seen = |id, heartbeat_ms, status: Option<&str>| Observation {
+        let beat = |id, heartbeat_ms| StoredHeartbeat { id, heartbeat_ms };
+        let report = |id, stale_s: u64| StoredReport {
             id,
-            heartbeat_ms,
-            status: status.map(str::to_owned),
+            status: format!(r#"{{"devices_stale_s":{stale_s}}}"#),
             devices_expected: 8,
         };
-        store
-            .write_observations(&[
-                seen(ids[0], Some(5), Some(r#"{"devices_stale_s":9}"#)),
-                seen(ids[1], Some(6), None),
-                seen(WorkerId(99), Some(7), None),
-            ])
-            .await
-            .unwrap();
-        store.write_observations(&[seen(ids[0], None, None)]).await.unwrap();
+        let gone = WorkerId(99);
+        store.write_heartbeats(&[beat(ids[0], 4), beat(ids[1], 6), beat(gone, 7)]).await.unwrap();
+        store.write_heartbeats(&[beat(ids[0], 5)]).await.unwrap();
+        store.write_reports(&[report(ids[0], 8), report(gone, 1)]).await.unwrap();
+        store.write_reports(&[report(ids[0], 9)]).await.unwrap();
         let read = store.load_workers().await.unwrap();
         let facts: Vec<_> = read
             .iter()
             .map(|worker| (worker.heartbeat_ms, worker.status.devices_stale_s, worker.devices_expected))
             .collect();
-        assert_eq!(facts, [(Some(5), Some(9), 8), (Some(6), None, 8)]);
+        assert_eq!(facts, [(Some(5), Some(9), 8), (Some(6), None, 0)]);
+        store.change_workers(&[RowChange::Delete(ids[0])]).await.unwrap();
+        let left: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM worker_reports").fetch_one(store.readers()).await.unwrap();
+        assert_eq!(left, 0);
     }
 
     #[tokio::test]
-    async fn a_full_batch_fits_into_one_statement() {
+    async fn full_batches_fit_into_one_statement() {
         let (_dir, store) = store().await;
         let id = inserted(&store, "a").await.id;
-        let batch: Vec<_> = (0..ROWS_A_STATEMENT)
-            .map(|_| Observation { id, heartbeat_ms: Some(1), status: None, devices_expected: 0 })
-            .collect();
-        store.write_observations(&batch).await.unwrap();
+        store.write_heartbeats(&vec![StoredHeartbeat { id, heartbeat_ms: 1 }; HEARTBEATS_A_STATEMENT]).await.unwrap();
+        let report = StoredReport { id, status: "{}".to_owned(), devices_expected: 0 };
+        store.write_reports(&vec![report; ROWS_A_STATEMENT]).await.unwrap();
     }
 
     #[tokio::test]

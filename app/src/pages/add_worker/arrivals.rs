@@ -8,7 +8,6 @@ use crate::fleet::use_fleet;
 use crate::format::{self, Zone};
 use crate::i18n::{ReasonContext, ReasonText, Text, reason_text, use_text};
 use crate::icon::Icon;
-use crate::order::sort;
 use crate::paths;
 use crate::reactive::{When, each_worker, memo};
 use api::{Condition, ConditionStatus, Severity, WorkerId, WorkerView};
@@ -17,20 +16,14 @@ use leptos::prelude::*;
 /// More than these are in the list of workers.
 const MOST_SHOWN: usize = 20;
 
-/// The workers that have joined since `opened_ms`, by the server's clock, the newest first.
+/// The workers that have joined since `newest` did, the newest first.
 #[component]
-pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
+pub fn Arrivals(newest: WorkerId, page: JoinPage) -> impl IntoView {
     let text = use_text();
     let fleet = use_fleet();
-    let arrived = memo(move || {
-        let cells = fleet.members().into_iter().filter_map(|id| fleet.worker(id));
-        let joined = cells.map(|cell| {
-            let worker = cell.read_untracked();
-            (worker.joined_ms, worker.id)
-        });
-        newest_first(joined, opened_ms)
-    });
-    let shown = move || arrived.read().iter().copied().take(MOST_SHOWN).collect::<Vec<_>>();
+    let arrived = memo(move || newest_first(&fleet.members(), newest));
+    let shown = Signal::derive(move || arrived.read().iter().copied().take(MOST_SHOWN).collect::<Vec<_>>());
+    fleet.look(shown);
     let count = move || arrived.read().len();
     let hint = move || {
         let messages = &text.get().add_worker;
@@ -55,8 +48,8 @@ pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
             </When>
             <ul class="arrivals-list">
                 {each_worker(
-                    Signal::derive(shown),
-                    move |id| fleet.worker(id).map(|worker| view! { <Arrival worker/> }).into_any(),
+                    shown,
+                    move |id| fleet.view_of(id, |worker| view! { <Arrival worker/> }.into_any(), |_| ().into_any()),
                 )}
             </ul>
         </section>
@@ -64,10 +57,9 @@ pub fn Arrivals(opened_ms: i64, page: JoinPage) -> impl IntoView {
     .into_any()
 }
 
-fn newest_first(joined: impl Iterator<Item = (i64, WorkerId)>, opened_ms: i64) -> Vec<WorkerId> {
-    let mut arrived: Vec<(i64, WorkerId)> = joined.filter(|(joined_ms, _)| *joined_ms >= opened_ms).collect();
-    sort(&mut arrived, |left, right| right.cmp(left));
-    arrived.into_iter().map(|(_, id)| id).collect()
+/// A later row has a higher number.
+fn newest_first(members: &[WorkerId], newest: WorkerId) -> Vec<WorkerId> {
+    members.iter().rev().copied().take_while(|id| *id > newest).collect()
 }
 
 #[component]
@@ -188,8 +180,7 @@ mod tests {
 
     #[test]
     fn only_who_joined_since_then_has_arrived_and_the_newest_comes_first() {
-        let joined = [(900, WorkerId(1)), (1_000, WorkerId(2)), (3_000, WorkerId(3)), (2_000, WorkerId(4))];
-        assert_eq!(newest_first(joined.into_iter(), 1_000), [WorkerId(3), WorkerId(4), WorkerId(2)]);
+        assert_eq!(newest_first(&[1, 3, 4, 7].map(WorkerId), WorkerId(3)), [WorkerId(7), WorkerId(4)]);
     }
 
     #[test]

@@ -64,18 +64,6 @@ impl Packaging {
     pub const ALL: [Self; 3] = [Self::Container, Self::Binary, Self::Systemd];
 }
 
-/// How server and worker reach one another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// Without help.
-    Direct(ServerUrl),
-    /// Each finds the other on its own loopback address, where SSH forwards end.
-    BehindTunnels {
-        /// Where the forward to the server ends on the worker's host: `http://127.0.0.1:<port>`.
-        forwarded_url: ServerUrl,
-    },
-}
-
 /// A value that stands on a command line: one line of text, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument(String);
@@ -232,14 +220,14 @@ pub struct JoinRequest {
     pub vendor: Vendor,
     /// How installed.
     pub packaging: Packaging,
-    /// How the two reach one another.
-    pub route: Route,
+    /// Where the worker finds the server.
+    pub server_url: ServerUrl,
     /// The join token.
     pub token: Argument,
     /// The wished name; the server finds a free one when absent.
     pub worker_name: Option<Argument>,
-    /// Where the worker answers health checks.
-    pub worker_port: u16,
+    /// Where the worker answers health checks, when it matters.
+    pub worker_port: Option<u16>,
     /// How many `/dev/davinciN` the container gets.
     pub device_count: u32,
     /// The container's image.
@@ -251,14 +239,7 @@ pub struct JoinRequest {
 impl JoinRequest {
     /// The fingerprint that the worker must be told to trust the server.
     fn pin(&self) -> Option<&Argument> {
-        self.server_fingerprint.as_ref().filter(|_| self.server_url().is_https())
-    }
-
-    /// Where the worker finds the server.
-    pub fn server_url(&self) -> &ServerUrl {
-        match &self.route {
-            Route::Direct(url) | Route::BehindTunnels { forwarded_url: url } => url,
-        }
+        self.server_fingerprint.as_ref().filter(|_| self.server_url.is_https())
     }
 }
 
@@ -287,7 +268,7 @@ pub fn check_devices_command(vendor: Vendor, packaging: Packaging) -> &'static s
 
 /// Shows whether the host reaches the server. Without proxies, as the worker itself goes.
 pub fn check_server_command(request: &JoinRequest) -> String {
-    let url = shell_quoted(&request.server_url().join("/healthz"));
+    let url = shell_quoted(&request.server_url.join("/healthz"));
     // whether the certificate is the right one is for the worker to see
     let insecure = if request.pin().is_some() { " --insecure" } else { "" };
     format!("curl -sS{insecure} --noproxy '*' --max-time 5 {url} && echo")
@@ -331,17 +312,12 @@ fn ascend_container_options(device_count: u32) -> Vec<String> {
 
 /// The options of `gpustack start` for a worker, without the token.
 fn worker_options(request: &JoinRequest, quoting: Quoting) -> Vec<String> {
-    let mut words = vec![option("--server-url", &request.server_url().to_string(), quoting)];
+    let mut words = vec![option("--server-url", &request.server_url.to_string(), quoting)];
     if let Some(fingerprint) = request.pin() {
         words.push(option("--server-fingerprint", fingerprint.as_str(), quoting));
     }
-    let behind_tunnels = matches!(request.route, Route::BehindTunnels { .. });
-    if behind_tunnels {
-        // the server probes this address, and the tunnel ends on the server's own loopback address
-        words.push(option("--worker-ip", &Ipv4Addr::LOCALHOST.to_string(), quoting));
-    }
-    if behind_tunnels || request.worker_port != DEFAULT_WORKER_PORT {
-        words.push(option("--worker-port", &request.worker_port.to_string(), quoting));
+    if let Some(port) = request.worker_port.filter(|port| *port != DEFAULT_WORKER_PORT) {
+        words.push(option("--worker-port", &port.to_string(), quoting));
     }
     if let Some(name) = &request.worker_name {
         words.push(option("--worker-name", name.as_str(), quoting));
@@ -386,7 +362,7 @@ systemctl restart gpustack-worker.service"
     )
 }
 
-/// What the four forwards of a worker behind a bastion depend on.
+/// What the forwards of a worker behind a bastion depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnels {
     /// Where the bastion logs in to the server's host.
@@ -399,8 +375,8 @@ pub struct Tunnels {
     pub worker_port: u16,
 }
 
-/// The four forwards, all opened on the bastion. Two lead the worker to the server, two lead the server's health
-/// check to the worker.
+/// The forwards, all opened on the bastion. Two lead the worker to the server, and are enough. Two lead the server to the
+/// worker: a GPUStack 0.7 worker, which has no link, needs them too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelCommands {
     /// The server's port, brought to the bastion. Workers behind one bastion share it.
@@ -420,7 +396,7 @@ enum Listens {
     There,
 }
 
-/// The four forwards of a worker behind a bastion.
+/// The forwards of a worker behind a bastion.
 pub fn tunnel_commands(tunnels: &Tunnels) -> TunnelCommands {
     let (server, worker) = (&tunnels.server, &tunnels.worker);
     let bastion = Ipv4Addr::LOCALHOST.to_string();
@@ -533,10 +509,10 @@ mod tests {
         JoinRequest {
             vendor,
             packaging,
-            route: Route::Direct(ServerUrl::parse("http://10.0.0.1:8090").unwrap()),
+            server_url: ServerUrl::parse("http://10.0.0.1:8090").unwrap(),
             token: Argument::parse(TOKEN).unwrap(),
             worker_name: None,
-            worker_port: DEFAULT_WORKER_PORT,
+            worker_port: None,
             device_count: vendor.usual_device_count(),
             image: Image::parse("gpustack:0.1.0").unwrap(),
             server_fingerprint: None,
@@ -545,7 +521,7 @@ mod tests {
 
     fn behind_tunnels(mut request: JoinRequest, name: &str) -> JoinRequest {
         let url = ServerUrl::parse("http://10.0.0.1:8090").unwrap();
-        request.route = Route::BehindTunnels { forwarded_url: forwarded_url(&url, 8090) };
+        request.server_url = forwarded_url(&url, 8090);
         request.worker_name = Some(Argument::parse(name).unwrap());
         request
     }
@@ -607,12 +583,21 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_named_when_it_is_not_the_usual_one() {
+        for (port, named) in [(None, None), (Some(DEFAULT_WORKER_PORT), None), (Some(10_160), Some("10160"))] {
+            let asked = JoinRequest { worker_port: port, ..request(Vendor::Cpu, Packaging::Binary) };
+            let arguments = arguments_seen_by("gpustack", &join_command(&asked));
+            assert_eq!(value_of(&arguments, "--worker-port"), named);
+        }
+    }
+
+    #[test]
     fn a_certificate_that_no_authority_vouches_for_is_named_to_the_worker() {
         let mut pinned = request(Vendor::Cpu, Packaging::Binary);
         pinned.server_fingerprint = Some(Argument::parse("sha256:5e1f").unwrap());
         assert_eq!(value_of(&arguments_seen_by("gpustack", &join_command(&pinned)), "--server-fingerprint"), None);
         assert!(!check_server_command(&pinned).contains("--insecure"));
-        pinned.route = Route::Direct(ServerUrl::parse("https://10.0.0.1:8090").unwrap());
+        pinned.server_url = ServerUrl::parse("https://10.0.0.1:8090").unwrap();
         assert_snapshot!([check_server_command(&pinned), join_command(&pinned)].join("\n"));
     }
 
@@ -652,15 +637,6 @@ mod tests {
     #[test]
     fn the_bastion_is_logged_in_to_on_its_own_port() {
         assert_eq!(bastion_login(&SshTarget::parse("ops@bastion-01:2222").unwrap()), "ssh -p 2222 ops@bastion-01");
-    }
-
-    #[test]
-    fn a_port_of_its_own_is_told_to_a_direct_worker() {
-        let mut other_port = request(Vendor::Cpu, Packaging::Binary);
-        other_port.worker_port = 10151;
-        let arguments = arguments_seen_by("gpustack", &join_command(&other_port));
-        assert_eq!(value_of(&arguments, "--worker-port"), Some("10151"));
-        assert_eq!(value_of(&arguments, "--worker-ip"), None);
     }
 
     #[test]

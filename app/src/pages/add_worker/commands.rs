@@ -19,14 +19,20 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
     let is_complete = move || page.plan.read().tunnels.is_some();
     let is_loopback = move || page.plan.read().tunnels.as_ref().is_some_and(|tunnels| tunnels.logins_are_loopback);
     let login = part(|tunnels| tunnels.bastion_login.clone());
-    let forwards = [
+    let there = [
         (
             part(|tunnels| Some(tunnels.commands.server_to_bastion.clone())),
             "join-tunnel-1",
             (|m| m.server_to_bastion) as Pick,
         ),
         (part(|tunnels| Some(tunnels.commands.bastion_to_worker.clone())), "join-tunnel-2", |m| m.bastion_to_worker),
-        (part(|tunnels| Some(tunnels.commands.worker_to_bastion.clone())), "join-tunnel-3", |m| m.worker_to_bastion),
+    ];
+    let back = [
+        (
+            part(|tunnels| Some(tunnels.commands.worker_to_bastion.clone())),
+            "join-tunnel-3",
+            (|m| m.worker_to_bastion) as Pick,
+        ),
         (part(|tunnels| Some(tunnels.commands.bastion_to_server.clone())), "join-tunnel-4", |m| m.bastion_to_server),
     ];
     let forward = move |(command, id, caption): (Memo<String>, &'static str, Pick)| {
@@ -44,8 +50,13 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
                     <When holds=move || !login.read().is_empty()>
                         <li><CommandBlock id="join-bastion" command=login>{text.of(|m| m.add_worker.bastion_login)}</CommandBlock></li>
                     </When>
-                    {forwards.map(forward).collect_view()}
+                    {there.map(forward).collect_view()}
                 </ol>
+                <details class="join-back">
+                    <summary>{text.of(|m| m.add_worker.way_back)}</summary>
+                    <p class="muted">{move || (text.get().add_worker.way_back_text)(page.defaults.read().worker_port)}</p>
+                    <ol class="join-tunnels">{back.map(forward).collect_view()}</ol>
+                </details>
             </When>
         </section>
     }

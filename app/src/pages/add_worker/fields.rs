@@ -23,6 +23,7 @@ pub fn vendor_words(vendor: Vendor, messages: &'static AddWorkerMessages) -> Wor
 /// What stands on the tile of a network.
 pub fn network_words(network: Network, messages: &'static AddWorkerMessages) -> Words {
     match network {
+        Network::LinkOnly => (messages.link_only, messages.link_only_text),
         Network::Direct => (messages.direct, messages.direct_text),
         Network::BehindTunnels => (messages.tunnels, messages.tunnels_text),
     }
@@ -94,7 +95,7 @@ pub fn TextField(page: JoinPage, field: Field) -> impl IntoView {
         }
     };
     let fault = move || page.plan.read().fault(field).map(|fault| fault_text(fault, &text.get().add_worker));
-    let hint = move || hint(field, page.form.read().network, &text.get().add_worker);
+    let hint = move || hint(field, &text.get().add_worker);
     let initial = initial_value(page, field);
     let (hint_id, fault_id) = (format!("{}-hint", field.id()), format!("{}-fault", field.id()));
     let described_by = format!("{hint_id} {fault_id}");
@@ -156,12 +157,11 @@ fn label(field: Field, messages: &AddWorkerMessages) -> &'static str {
     }
 }
 
-fn hint(field: Field, network: Network, messages: &AddWorkerMessages) -> Option<&'static str> {
-    match (field, network) {
-        (Field::Server, _) => Some(messages.server_hint),
-        (Field::Devices, _) => Some(messages.devices_hint),
-        (Field::WorkerLogin, _) => Some(messages.login_hint),
-        (Field::Port, Network::BehindTunnels) => Some(messages.port_hint_tunnels),
+fn hint(field: Field, messages: &AddWorkerMessages) -> Option<&'static str> {
+    match field {
+        Field::Server => Some(messages.server_hint),
+        Field::Devices => Some(messages.devices_hint),
+        Field::WorkerLogin => Some(messages.login_hint),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! What a person fills in on the page, as it stands in the address, and what the commands become from it.
 
 use super::command::{
-    Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, Route, SshTarget, SshTargetError,
+    Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, SshTarget, SshTargetError,
     TunnelCommands, Tunnels, Vendor, bastion_login, check_devices_command, check_server_command, forwarded_url,
     join_command, parse_port, tunnel_commands,
 };
@@ -12,16 +12,18 @@ use serde::{Deserialize, Serialize};
 /// How server and worker reach one another, as a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Without help.
+    /// The worker reaches the server, and nothing else is needed.
     #[default]
+    LinkOnly,
+    /// The server reaches the worker, too.
     Direct,
-    /// Through SSH forwards on a bastion.
+    /// The worker reaches the server through SSH forwards on a bastion.
     BehindTunnels,
 }
 
 impl Network {
     /// In the order of the tiles.
-    pub const ALL: [Self; 2] = [Self::Direct, Self::BehindTunnels];
+    pub const ALL: [Self; 3] = [Self::LinkOnly, Self::Direct, Self::BehindTunnels];
 }
 
 /// A choice among few, with the word that stands for it in the address.
@@ -55,6 +57,7 @@ impl Choice for Vendor {
 impl Choice for Network {
     fn word(self) -> &'static str {
         match self {
+            Self::LinkOnly => "link",
             Self::Direct => "direct",
             Self::BehindTunnels => "tunnels",
         }
@@ -161,20 +164,14 @@ pub struct Defaults {
     pub join: JoinInfo,
     /// A port that no worker behind a tunnel has.
     pub worker_port: u16,
-    /// When the page was opened, in milliseconds since 1970 by the server's clock.
-    pub opened_ms: i64,
 }
 
 impl Defaults {
-    /// Tunnels of several workers end on one server, so the ports of those that have joined are taken.
+    /// From what the server says of itself.
     #[cfg(feature = "ssr")]
-    pub fn new(join: JoinInfo, fleet: &api::FleetSnapshot) -> Self {
-        let behind_tunnels = fleet.workers.iter().filter(|worker| {
-            worker.ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()) || worker.ip == "localhost"
-        });
-        let taken: Vec<u16> = behind_tunnels.map(|worker| worker.port).collect();
-        let worker_port = super::command::free_worker_port(&taken);
-        Self { join, worker_port, opened_ms: fleet.server_time_ms }
+    pub fn new(join: JoinInfo) -> Self {
+        let worker_port = super::command::free_worker_port(&join.taken_ports);
+        Self { join, worker_port }
     }
 }
 
@@ -212,7 +209,7 @@ impl JoinForm {
         match field {
             Field::Server => Some(defaults.join.server_url.clone()),
             Field::Name | Field::Bastion | Field::WorkerLogin => None,
-            Field::Port => Some(self.default_worker_port(defaults).to_string()),
+            Field::Port => Some(super::command::DEFAULT_WORKER_PORT.to_string()),
             Field::Devices => Some(self.vendor.usual_device_count().to_string()),
             Field::Image => Some(format!("gpustack:{}", defaults.join.version)),
             Field::ServerPort => Some(default_server_port(defaults).to_string()),
@@ -229,7 +226,8 @@ impl JoinForm {
         let container = self.packaging == Packaging::Container;
         match field {
             Field::Server => !behind_tunnels,
-            Field::Name | Field::Port => true,
+            Field::Name => true,
+            Field::Port => self.network == Network::Direct,
             Field::Devices => container && self.vendor.is_ascend(),
             Field::Image => container,
             Field::Bastion | Field::ServerLogin | Field::WorkerLogin | Field::ServerPort => behind_tunnels,
@@ -245,9 +243,9 @@ impl JoinForm {
     }
 
     fn host_plan(&self, defaults: &Defaults, faults: &mut Faults) -> Option<HostPlan> {
-        let route = self.route(defaults, faults);
+        let server_url = self.server_url(defaults, faults);
         let worker_name = faults.keep(Field::Name, self.worker_name());
-        let worker_port = self.worker_port(defaults, faults);
+        let worker_port = self.worker_port(faults);
         let device_count = self.device_count(faults);
         let image = self.image(defaults, faults);
         let token = faults.keep_token(Argument::parse(&defaults.join.token));
@@ -255,7 +253,7 @@ impl JoinForm {
         let request = JoinRequest {
             vendor: self.vendor,
             packaging: self.packaging,
-            route: route?,
+            server_url: server_url?,
             token: token?,
             worker_name: worker_name?,
             worker_port: worker_port?,
@@ -270,7 +268,7 @@ impl JoinForm {
                 check_server_command(&request)
             ),
             join: join_command(&request),
-            server_is_loopback: self.network == Network::Direct && request.server_url().is_loopback(),
+            server_is_loopback: self.network != Network::BehindTunnels && request.server_url.is_loopback(),
         })
     }
 
@@ -282,10 +280,8 @@ impl JoinForm {
         let server = self.login(Field::ServerLogin, defaults, faults);
         let worker = self.login(Field::WorkerLogin, defaults, faults);
         let server_port = self.port(Field::ServerPort, default_server_port(defaults), faults);
-        // a fault of the worker's port is found with the other fields of the host
-        let worker_port = self.worker_port(defaults, &mut Faults::default());
-        let tunnels =
-            Tunnels { server: server?, worker: worker?, server_port: server_port?, worker_port: worker_port? };
+        let worker_port = defaults.worker_port;
+        let tunnels = Tunnels { server: server?, worker: worker?, server_port: server_port?, worker_port };
         Some(TunnelPlan {
             bastion_login: bastion.as_ref().map(bastion_login),
             logins_are_loopback: tunnels.server.is_loopback() || tunnels.worker.is_loopback(),
@@ -293,18 +289,17 @@ impl JoinForm {
         })
     }
 
-    fn route(&self, defaults: &Defaults, faults: &mut Faults) -> Option<Route> {
+    fn server_url(&self, defaults: &Defaults, faults: &mut Faults) -> Option<ServerUrl> {
         match self.network {
-            Network::Direct => {
+            Network::LinkOnly | Network::Direct => {
                 let parsed = ServerUrl::parse(&self.effective(Field::Server, defaults));
-                faults.keep(Field::Server, parsed.map_err(Fault::Url)).map(Route::Direct)
+                faults.keep(Field::Server, parsed.map_err(Fault::Url))
             }
             Network::BehindTunnels => {
                 // the fault of the port is found with the tunnels
                 let port = self.port(Field::ServerPort, default_server_port(defaults), &mut Faults::default())?;
                 let shown = ServerUrl::parse(&defaults.join.server_url).map_err(Fault::Url);
-                let url = faults.keep(Field::Server, shown)?;
-                Some(Route::BehindTunnels { forwarded_url: forwarded_url(&url, port) })
+                Some(forwarded_url(&faults.keep(Field::Server, shown)?, port))
             }
         }
     }
@@ -317,15 +312,13 @@ impl JoinForm {
         }
     }
 
-    fn worker_port(&self, defaults: &Defaults, faults: &mut Faults) -> Option<u16> {
-        self.port(Field::Port, self.default_worker_port(defaults), faults)
-    }
-
-    fn default_worker_port(&self, defaults: &Defaults) -> u16 {
-        match self.network {
-            Network::Direct => super::command::DEFAULT_WORKER_PORT,
-            Network::BehindTunnels => defaults.worker_port,
+    /// The port when it is asked for; None for a fault.
+    #[expect(clippy::option_option, reason = "a port that is not asked for is no fault")]
+    fn worker_port(&self, faults: &mut Faults) -> Option<Option<u16>> {
+        if !self.uses(Field::Port) {
+            return Some(None);
         }
+        self.port(Field::Port, super::command::DEFAULT_WORKER_PORT, faults).map(Some)
     }
 
     fn device_count(&self, faults: &mut Faults) -> Option<u32> {
@@ -462,9 +455,10 @@ mod tests {
                 version: "0.1.0".into(),
                 port: 8090,
                 certificate_fingerprint: None,
+                taken_ports: Vec::new(),
+                newest_worker: api::WorkerId(0),
             },
             worker_port: 10152,
-            opened_ms: 0,
         }
     }
 
@@ -510,8 +504,15 @@ mod tests {
         assert_eq!(plan.tunnels, None);
         assert_eq!(plan.faults, []);
         let join = plan.host.unwrap().join;
-        for part in ["--server-url http://127.0.0.1:8090", "--worker-ip 127.0.0.1", "--worker-port 10152"] {
-            assert!(join.contains(part), "{part} in {join}");
+        assert!(join.contains("--server-url http://127.0.0.1:8090"), "{join}");
+    }
+
+    #[test]
+    fn only_a_worker_that_the_server_reaches_is_asked_for_its_port() {
+        for (network, named) in [("link", false), ("direct", true), ("tunnels", false)] {
+            let join = form(&[("network", network), ("port", "10160")]).plan(&defaults()).host.unwrap().join;
+            assert_eq!(join.contains("--worker-port 10160"), named, "{network}");
+            assert!(!join.contains("--worker-ip") && !join.contains("-p 10150"), "{network}");
         }
     }
 
@@ -521,24 +522,24 @@ mod tests {
             ("network", "tunnels"),
             ("worker_login", "user@10.20.0.97"),
             ("server_port", "80"),
-            ("port", "10160"),
             ("bastion", "ops@bastion-01"),
         ])
         .plan(&defaults());
         let tunnels = plan.tunnels.unwrap();
         assert!(tunnels.commands.server_to_bastion.ends_with("-L 127.0.0.1:80:10.0.0.1:80 root@10.0.0.1"));
         assert!(tunnels.commands.bastion_to_worker.ends_with("-R 127.0.0.1:80:127.0.0.1:80 user@10.20.0.97"));
-        assert!(tunnels.commands.worker_to_bastion.ends_with("-L 127.0.0.1:10160:10.20.0.97:10160 user@10.20.0.97"));
-        assert!(tunnels.commands.bastion_to_server.ends_with("-R 127.0.0.1:10160:127.0.0.1:10160 root@10.0.0.1"));
+        assert!(tunnels.commands.worker_to_bastion.ends_with("-L 127.0.0.1:10152:10.20.0.97:10152 user@10.20.0.97"));
+        assert!(tunnels.commands.bastion_to_server.ends_with("-R 127.0.0.1:10152:127.0.0.1:10152 root@10.0.0.1"));
         assert_eq!(tunnels.bastion_login.as_deref(), Some("ssh ops@bastion-01"));
         let join = plan.host.unwrap().join;
-        assert!(join.contains("--server-url http://127.0.0.1 ") && join.contains("--worker-port 10160"), "{join}");
+        assert!(join.contains("--server-url http://127.0.0.1 "), "{join}");
     }
 
     #[test]
     fn a_loopback_address_is_warned_about_when_the_worker_would_use_it() {
         for (server, network, warned) in [
             ("http://localhost:8090", "direct", true),
+            ("http://localhost:8090", "link", true),
             ("http://0.0.0.0:8090", "direct", true),
             ("http://10.0.0.1:8090", "direct", false),
             ("http://localhost:8090", "tunnels", false),
@@ -558,7 +559,7 @@ mod tests {
             (Field::Devices, "129", Fault::DeviceCount),
             (Field::Image, "--privileged", Fault::Image),
         ] {
-            let plan = form(&[(field.word(), text)]).plan(&defaults());
+            let plan = form(&[("network", "direct"), (field.word(), text)]).plan(&defaults());
             assert_eq!(plan.fault(field), Some(&fault));
             assert_eq!(plan.host, None, "{text}");
         }
@@ -576,7 +577,8 @@ mod tests {
     #[test]
     fn a_field_that_is_not_shown_cannot_be_wrong() {
         let plan =
-            form(&[("form", "binary"), ("image", "--x"), ("devices", "x"), ("worker_login", "a b")]).plan(&defaults());
+            form(&[("form", "binary"), ("image", "--x"), ("devices", "x"), ("worker_login", "a b"), ("port", "x")])
+                .plan(&defaults());
         assert_eq!(plan.faults, []);
         assert!(plan.host.is_some());
     }

@@ -26,8 +26,7 @@ use leptos_router::hooks::use_query_map;
 async fn join_defaults() -> Result<Defaults, UiError> {
     let authorised = crate::session::authorised().await?;
     let join = authorised.backend.join_info(&authorised.request).await;
-    let fleet = authorised.backend.fleet().await;
-    Ok(Defaults::new(join, &fleet))
+    Ok(Defaults::new(join))
 }
 
 /// What all parts of the page share.
@@ -73,7 +72,7 @@ fn Join(defaults: Defaults) -> impl IntoView {
     let text = use_text();
     let query = use_query_map().get_untracked();
     let form = RwSignal::new(JoinForm::from_query(|name| query.get(name)));
-    let opened_ms = defaults.opened_ms;
+    let newest = defaults.join.newest_worker;
     let defaults = RwSignal::new(defaults);
     let plan = memo(move || form.read().plan(&defaults.read()));
     let page = JoinPage { form, defaults, plan };
@@ -131,7 +130,7 @@ fn Join(defaults: Defaults) -> impl IntoView {
                     </When>
                     <CommandStep page/>
                 </fieldset>
-                <Arrivals opened_ms page/>
+                <Arrivals newest page/>
             </div>
         </form>
     }

@@ -84,7 +84,7 @@ fn Row(worker: WorkerCell, conditions: Memo<Vec<Condition>>, key: ConditionKey) 
     let words = memo(move || {
         let condition = condition.get()?;
         let worker = worker.read();
-        let also = also(&worker, &condition);
+        let also = also(&worker.conditions, &condition);
         let context = ReasonContext { now_ms: fleet.now_ms(), zone: zone.get(), os: &worker.os, also };
         let words = reason_text(&condition.reason, text.language(), &context);
         if !is_past.get() {

@@ -82,6 +82,7 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
     let fleet = use_fleet();
     let manage = Manage::provide();
     let id = detail.worker.id;
+    fleet.look(Signal::derive(move || vec![id]));
     let detail = RwSignal::new(detail);
     let conditions = {
         let worker = worker.clone();

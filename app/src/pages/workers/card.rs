@@ -3,6 +3,7 @@
 use super::chip_tip::ChipTip;
 use crate::copy::CopyButton;
 use crate::fleet::devices::{ModelCount, models};
+use crate::fleet::list::state_tag;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::trouble;
 use crate::fleet::use_fleet;
@@ -13,17 +14,14 @@ use crate::manage::MenuButton;
 use crate::paths;
 use crate::reactive::memo;
 use crate::widgets::{DeviceBars, Metric, Moment, StateBadge, use_zone};
-use api::{ConditionKind, Severity, WorkerState, WorkerView};
+use api::{ConditionKind, Severity, WorkerBrief, WorkerState, WorkerView};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
 /// The card of one worker: the whole of it leads to the worker's page.
 #[component]
-pub fn WorkerCard(
-    /// Whose.
-    worker: WorkerCell,
-) -> impl IntoView {
+fn WorkerCard(worker: WorkerCell) -> impl IntoView {
     let text = use_text();
     let id = worker.with_untracked(|worker| worker.id);
     let read = {
@@ -39,7 +37,7 @@ pub fn WorkerCard(
         Signal::derive(move || worker.with(|worker| worker.state))
     };
     view! {
-        <li class="card panel" data-state=move || crate::fleet::list::state_tag(state.get())>
+        <li class="card panel" data-state=move || state_tag(state.get())>
             <div class="card-head">
                 <h2 class="card-name mono">
                     <a class="card-link" href=paths::worker(id) title=name>{name}</a>
@@ -61,6 +59,26 @@ pub fn WorkerCard(
     .into_any()
 }
 
+/// The card of a worker of which everything is known.
+pub fn whole(worker: WorkerCell) -> AnyView {
+    view! { <WorkerCard worker/> }.into_any()
+}
+
+/// The card of a worker of which everything is on its way.
+pub fn blank(worker: WorkerBrief) -> AnyView {
+    let WorkerBrief { id, name, state, os, .. } = worker;
+    view! {
+        <li class="card panel blank" aria-busy="true" data-state=state_tag(state)>
+            <div class="card-head">
+                <h2 class="card-name mono"><a class="card-link" href=paths::worker(id)>{name}</a></h2>
+                <StateBadge state=Signal::derive(move || state)/>
+            </div>
+            <p class="card-place">{os}</p>
+        </li>
+    }
+    .into_any()
+}
+
 /// The operating system; the labels when a cause of trouble has taken their line.
 #[component]
 fn SystemOrLabels(worker: WorkerCell) -> impl IntoView {
@@ -68,7 +86,7 @@ fn SystemOrLabels(worker: WorkerCell) -> impl IntoView {
         let worker = worker.clone();
         memo(move || {
             let worker = worker.read();
-            let has_cause = trouble::causes(&worker).next().is_some();
+            let has_cause = !trouble::causes(worker.state, &worker.conditions).is_empty();
             (!has_cause || worker.labels.is_empty()).then(|| worker.os.clone())
         })
     };
@@ -86,7 +104,7 @@ fn CauseOrLabels(worker: WorkerCell) -> impl IntoView {
         let worker = worker.clone();
         memo(move || {
             let worker = worker.read();
-            let causes: Vec<_> = trouble::causes(&worker).collect();
+            let causes = trouble::causes(worker.state, &worker.conditions);
             let first = causes.first()?;
             Some((trouble::severity(worker.state, first), first.reason.clone(), worker.os.clone(), causes.len() - 1))
         })

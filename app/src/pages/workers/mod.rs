@@ -19,7 +19,6 @@ use crate::preferences::use_layout;
 use crate::reactive::{each_worker, effect, memo};
 use crate::session::UiError;
 pub use banner::Banner;
-use card::WorkerCard;
 pub use card::{DevicesLine, Heartbeat, Labels};
 pub use chip_tip::{ChipTip, ChipTipView};
 use leptos::prelude::*;
@@ -145,7 +144,7 @@ fn Cards(shown: Shown) -> impl IntoView {
     let visible = rows::use_visible(grid, shown.ids, ".card", rows::Spacing::Padding);
     view! {
         <ul class="cards" node_ref=grid>
-            {each_worker(visible, move |id| fleet.worker(id).map(|worker| view! { <WorkerCard worker/> }).into_any())}
+            {each_worker(visible, move |id| fleet.view_of(id, card::whole, card::blank))}
         </ul>
     }
     .into_any()

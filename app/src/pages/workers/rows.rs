@@ -1,14 +1,15 @@
 //! Which rows are shown, in which order, and which of them are in the window. Only the latter are in the document,
 //! so that a thousand workers scroll smoothly.
 
+use crate::ask::ask;
 use crate::browser::{float, set_pixels};
-use crate::fleet::{Fleet, FleetPart, ListQuery};
+use crate::fleet::ask::AskOrder;
+use crate::fleet::{Filter, Fleet, FleetPart, ListQuery, Sort, StateFilter, use_fleet};
 use crate::order::sort;
 use crate::reactive::{effect, memo};
-use api::{WorkerId, WorkerView};
+use api::WorkerId;
 use leptos::html::ElementType;
 use leptos::prelude::*;
-use std::collections::HashSet;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
@@ -23,25 +24,97 @@ pub struct Shown {
     pub refresh: Callback<()>,
 }
 
+/// All workers in the order that was asked for last. Those that have come since are at the end.
+#[derive(Clone, Copy)]
+struct Order {
+    fleet: Fleet,
+    ids: RwSignal<Vec<WorkerId>>,
+    /// Counts questions, so that an answer to an earlier one is not taken for the last one's.
+    asked: StoredValue<u64>,
+}
+
+impl Order {
+    fn of(fleet: Fleet) -> Self {
+        Self { fleet, ids: fleet.order(), asked: StoredValue::new(0) }
+    }
+
+    /// The server has the figures by which workers are ordered; `then` runs when they are in their order.
+    fn ask(self, query: ListQuery, then: impl Fn() + 'static) {
+        let number = self.asked.try_update_value(|asked| {
+            *asked += 1;
+            *asked
+        });
+        leptos::task::spawn_local(async move {
+            let answer = ask(AskOrder { query }).await;
+            if self.asked.try_get_value() != number {
+                return;
+            }
+            // The order stays when the server is not reached; the connection dot says so.
+            if let Ok(ids) = answer {
+                self.ids.set(ids);
+                // Who is not known yet is new when it becomes known.
+                self.follow(&untrack(|| self.fleet.members()));
+                then();
+            }
+        });
+    }
+
+    /// Takes out who is gone and appends who is new; gives those that are new.
+    fn follow(self, members: &[WorkerId]) -> Vec<WorkerId> {
+        let mut known = self.ids.get_untracked();
+        known.retain(|id| members.binary_search(id).is_ok());
+        let mut by_id = known.clone();
+        sort(&mut by_id, Ord::cmp);
+        let new: Vec<WorkerId> = members.iter().copied().filter(|id| by_id.binary_search(id).is_err()).collect();
+        known.extend(&new);
+        self.ids.set(known);
+        new
+    }
+}
+
 /// The rows that a query shows. Filter and order are applied when the user changes them; afterwards workers that are
 /// gone are taken out, and new ones are added at the end.
 pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
-    let ids = RwSignal::new(initial_rows(fleet, &query.get_untracked()));
-    let look = move || ids.set(untrack(|| matching_rows(fleet, &query.get_untracked())));
-    Effect::new(move |before: Option<(ListQuery, bool)>| {
-        let now = (query.get(), fleet.is_whole());
+    let order = Order::of(fleet);
+    let matching = move |among: &[WorkerId]| untrack(|| fleet.matching(among, &Filter::of(&query.get_untracked())));
+    let of_part = untrack(|| fleet.part(|part| part.workers.iter().map(|worker| worker.id).collect()));
+    let ids = RwSignal::new(of_part.unwrap_or_else(|| {
+        order.follow(&untrack(|| fleet.members()));
+        matching(&order.ids.read_untracked())
+    }));
+    let filter = memo(move || query.with(|query| (query.search.clone(), query.state)));
+    let sort = memo(move || query.with(|query| (query.sort, query.reversed)));
+    let look = move || {
+        if fleet.is_whole_untracked() {
+            ids.set(matching(&order.ids.read_untracked()));
+        }
+    };
+    let ask_order = move || order.ask(query.get_untracked(), look);
+    Effect::new(move |before: Option<((Sort, bool), bool)>| {
+        let now = (sort.get(), fleet.is_whole());
+        if now.1 && before != Some(now) {
+            untrack(ask_order);
+        }
+        now
+    });
+    Effect::new(move |before: Option<(String, Option<StateFilter>)>| {
+        let now = filter.get();
         if before.is_some_and(|before| before != now) {
-            look();
+            untrack(look);
         }
         now
     });
     effect(move || {
         let members = fleet.members();
-        if !fleet.is_whole_untracked() {
+        // What the page was rendered with is shown until the first order has come.
+        if !fleet.is_whole_untracked() || order.ids.read_untracked().is_empty() {
             return;
         }
-        let kept = untrack(|| keep_places(&ids.read(), &members, &matching_rows(fleet, &query.get_untracked())));
-        if let Some(kept) = kept {
+        let fresh = matching(&order.follow(&members));
+        let mut kept = ids.get_untracked();
+        kept.retain(|id| members.binary_search(id).is_ok());
+        kept.extend(fresh);
+        if kept != *ids.read_untracked() {
             ids.set(kept);
         }
     });
@@ -49,39 +122,12 @@ pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
         if !fleet.is_whole() {
             return false;
         }
-        let fresh: HashSet<WorkerId> = fleet.over_all(|workers| {
-            query.with(|query| workers.iter().filter(|worker| query.shows(worker)).map(|worker| worker.id).collect())
-        });
+        let filter = query.with(Filter::of);
         let shown = ids.read();
-        shown.len() != fresh.len() || shown.iter().any(|id| !fresh.contains(id))
+        let still = fleet.matching(&shown, &filter).len();
+        still != shown.len() || still != fleet.count_matching(&filter)
     });
-    Shown { ids, is_outdated, refresh: Callback::new(move |()| look()) }
-}
-
-/// What the page was rendered with, in the server's order; a fresh look when more is known.
-fn initial_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
-    untrack(|| {
-        fleet
-            .part(|part| part.workers.iter().map(|worker| worker.id).collect())
-            .unwrap_or_else(|| matching_rows(fleet, query))
-    })
-}
-
-fn matching_rows(fleet: Fleet, query: &ListQuery) -> Vec<WorkerId> {
-    fleet.over_all(|workers| {
-        let mut matching: Vec<&WorkerView> = workers.iter().copied().filter(|worker| query.shows(worker)).collect();
-        sort(&mut matching, |left, right| query.compare(left, right));
-        matching.into_iter().map(|worker| worker.id).collect()
-    })
-}
-
-/// Takes out who is gone and appends who is new; None when that changes nothing. `fresh` is what a fresh look shows.
-fn keep_places(shown: &[WorkerId], members: &[WorkerId], fresh: &[WorkerId]) -> Option<Vec<WorkerId>> {
-    let present: HashSet<WorkerId> = members.iter().copied().collect();
-    let known: HashSet<WorkerId> = shown.iter().copied().collect();
-    let mut kept: Vec<WorkerId> = shown.iter().copied().filter(|id| present.contains(id)).collect();
-    kept.extend(fresh.iter().copied().filter(|id| !known.contains(id)));
-    (kept != shown).then_some(kept)
+    Shown { ids, is_outdated, refresh: Callback::new(move |()| ask_order()) }
 }
 
 /// How the room of the rows that are not in the document is kept.
@@ -135,10 +181,14 @@ where
     };
     // Listeners belong to the browser; the server has no window.
     effect(move || ["scroll", "resize"].into_iter().for_each(listen));
-    Signal::derive(move || {
-        let Range { first, end } = range.get();
-        ids.with(|ids| ids.iter().copied().skip(first).take(end.saturating_sub(first)).collect())
-    })
+    let part = move |of: fn(Range) -> Range| {
+        Signal::derive(move || {
+            let Range { first, end } = of(range.get());
+            ids.with(|ids| ids.iter().copied().skip(first).take(end.saturating_sub(first)).collect())
+        })
+    };
+    use_fleet().look(part(Range::with_neighbours));
+    part(|range| range)
 }
 
 /// What the server renders; the browser measures once it has taken over.
@@ -149,6 +199,14 @@ const START: Range = Range { first: 0, end: FleetPart::ROWS };
 struct Range {
     first: usize,
     end: usize,
+}
+
+impl Range {
+    /// As much before and behind it: what a scroll shows next is known already.
+    const fn with_neighbours(self) -> Self {
+        let count = self.end.saturating_sub(self.first);
+        Self { first: self.first.saturating_sub(count), end: self.end + count }
+    }
 }
 
 /// Where the rows are, in CSS pixels.
@@ -227,20 +285,21 @@ mod tests {
     }
 
     #[test]
-    fn rows_keep_their_places_when_workers_come_and_go() {
-        let kept = keep_places(&ids(&[3, 1, 2]), &ids(&[1, 3, 4]), &ids(&[1, 3, 4]));
-        assert_eq!(kept, Some(ids(&[3, 1, 4])));
-        assert_eq!(keep_places(&ids(&[3, 1]), &ids(&[1, 3]), &ids(&[1, 3])), None);
+    fn who_is_new_comes_last_and_who_is_gone_leaves() {
+        Owner::new().with(|| {
+            let order = Order::of(Fleet::default());
+            order.ids.set(ids(&[3, 1, 2]));
+            assert_eq!(order.follow(&ids(&[1, 3, 4])), ids(&[4]));
+            assert_eq!(order.ids.get_untracked(), ids(&[3, 1, 4]));
+            assert_eq!(order.follow(&ids(&[1, 3, 4])), ids(&[]));
+        });
     }
 
     #[test]
-    fn a_worker_that_no_longer_passes_the_filter_stays() {
-        assert_eq!(keep_places(&ids(&[1, 2]), &ids(&[1, 2]), &ids(&[2])), None);
-    }
-
-    #[test]
-    fn a_new_worker_that_the_filter_leaves_out_is_not_added() {
-        assert_eq!(keep_places(&ids(&[1]), &ids(&[1, 2]), &ids(&[1])), None);
+    fn what_is_looked_at_covers_the_neighbours() {
+        let near_the_top = Range { first: 10, end: 40 };
+        assert_eq!(near_the_top.with_neighbours(), Range { first: 0, end: 70 });
+        assert_eq!(Range { first: 100, end: 120 }.with_neighbours(), Range { first: 80, end: 140 });
     }
 
     const GEOMETRY: Geometry = Geometry { columns: 4, row_height: 100.0, top: 200.0, window_height: 900.0 };

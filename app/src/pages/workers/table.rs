@@ -15,12 +15,14 @@ use crate::manage::MenuButton;
 use crate::paths;
 use crate::reactive::{each_worker, memo};
 use crate::widgets::{DeviceBars, Meter, Metric, StateBadge, use_zone};
-use api::{Severity, WorkerView};
+use api::{Severity, WorkerBrief, WorkerView};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
 const COLUMNS: &str = "10";
+/// All but state and name.
+const BLANK_COLUMNS: &str = "8";
 
 /// A row for each worker.
 #[component]
@@ -55,7 +57,7 @@ pub fn WorkerTable(
                 </thead>
                 <tbody aria-hidden="true"><tr><td class="space space-before" colspan=COLUMNS></td></tr></tbody>
                 <tbody>
-                    {each_worker(visible, move |id| fleet.worker(id).map(|worker| view! { <Row worker/> }).into_any())}
+                    {each_worker(visible, move |id| fleet.view_of(id, whole_row, blank_row))}
                 </tbody>
                 <tbody aria-hidden="true"><tr><td class="space space-after" colspan=COLUMNS></td></tr></tbody>
             </table>
@@ -84,6 +86,24 @@ fn SortedColumn(query: Memo<ListQuery>, sort: Sort, label: fn(&Messages) -> &'st
                 <span class="sort-mark" class:reversed=move || order() == Some("descending")>{Icon::Down.view()}</span>
             </a>
         </th>
+    }
+    .into_any()
+}
+
+/// The row of a worker of which everything is known.
+fn whole_row(worker: WorkerCell) -> AnyView {
+    view! { <Row worker/> }.into_any()
+}
+
+/// The row of a worker of which everything is on its way.
+fn blank_row(worker: WorkerBrief) -> AnyView {
+    let WorkerBrief { id, name, state, .. } = worker;
+    view! {
+        <tr class="worker-row blank" aria-busy="true" data-state=state_tag(state)>
+            <td><StateBadge state=Signal::derive(move || state)/></td>
+            <th scope="row" class="mono"><a class="row-link" href=paths::worker(id)>{name}</a></th>
+            <td colspan=BLANK_COLUMNS></td>
+        </tr>
     }
     .into_any()
 }
@@ -173,7 +193,8 @@ fn Cause(worker: WorkerCell) -> impl IntoView {
     let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
     let cause = memo(move || {
         let worker = worker.read();
-        let worst = trouble::causes(&worker).next()?;
+        let causes = trouble::causes(worker.state, &worker.conditions);
+        let worst = causes.first()?;
         Some((trouble::severity(worker.state, worst), worst.reason.clone(), worker.os.clone()))
     });
     move || {

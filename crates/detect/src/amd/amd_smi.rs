@@ -15,14 +15,8 @@ const UNIFIED_ABOVE: u64 = 4;
 
 pub(super) fn parse(output: &ToolOutput) -> Option<Listing> {
     let value = json::parse(&output.stdout)?;
-    let mut listed: Vec<Card> = Vec::new();
-    for card in cards(&value)?.iter().filter_map(card) {
-        // Partitions of a card repeat it.
-        if listed.iter().all(|before| before.index != card.index) {
-            listed.push(card);
-        }
-    }
-    Some(Listing::whole(listed))
+    // Partitions of a card repeat it.
+    Some(Listing::whole(cards(&value)?.iter().filter_map(card).collect()))
 }
 
 fn cards(value: &Value) -> Option<&Vec<Value>> {

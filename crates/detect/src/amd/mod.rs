@@ -10,6 +10,7 @@ use api::DeviceType;
 pub(crate) const AMD: Description = Description {
     maker: Maker::Amd,
     kind: DeviceType::Rocm,
+    library: None,
     ways: &[
         Way {
             tool: "amd-smi",
@@ -22,7 +23,7 @@ pub(crate) const AMD: Description = Description {
                 add: amd_smi::add_names,
             }],
         },
-        Way { tool: rocm_smi::TOOL, question: rocm_smi::QUESTION, parse: rocm_smi::of_amd, more: &[] },
+        Way { tool: "rocm-smi", question: rocm_smi::QUESTION, parse: rocm_smi::of_amd, more: &[] },
     ],
     directories: &["/opt/rocm/bin", "/usr/bin"],
     libraries: &["/opt/rocm/lib"],

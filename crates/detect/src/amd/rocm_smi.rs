@@ -10,9 +10,7 @@ use crate::{json, pci};
 use api::AbsentWhy;
 use serde_json::{Map, Value};
 
-/// The tool's name.
-pub(crate) const TOOL: &str = "rocm-smi";
-/// What is asked of it.
+/// What is asked of the tool.
 pub(crate) const QUESTION: &[&str] = &[
     "--showproductname",
     "--showuniqueid",

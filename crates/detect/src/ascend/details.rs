@@ -85,6 +85,13 @@ pub(super) fn readings(text: &str) -> Vec<(Part, Readings)> {
     sections::parse(text).iter().map(|section| (part(section), of_section(section))).collect()
 }
 
+/// `-t power`: of the card as a whole, or of its controller, which measures that.
+pub(super) fn card_power_w(text: &str) -> Option<f64> {
+    let answer = readings(text);
+    let of_card = answer.iter().filter(|(part, _)| matches!(part, Part::Card | Part::Controller));
+    of_card.map(|(_, readings)| readings.power_w).find_map(Result::ok)
+}
+
 /// What an answer about one card tells of one of its chips, and of the card, in that order.
 pub(super) fn of_chip(answer: &[(Part, Readings)], id: ChipId) -> impl Iterator<Item = &Readings> {
     let of = |wanted: Part| answer.iter().filter(move |(part, _)| *part == wanted).map(|(_, readings)| readings);
@@ -231,6 +238,14 @@ mod tests {
         let readings = readings(text);
         let (_, controller) = readings.iter().find(|(part, _)| *part == Part::Controller).unwrap();
         assert_eq!(controller.power_w, Ok(42.8));
+    }
+
+    #[test]
+    fn a_cards_power_is_its_own_or_its_controllers_and_no_chips() {
+        let of_card = "NPU ID : 2944\nChip Count : 2\nPower Dissipation(W) : 42.9\n";
+        let of_controller = "NPU ID : 2944\nChip Count : 2\n\nNPU Real-time Power(W) : 42.8\nChip Name : MCU\n";
+        assert_eq!((card_power_w(of_card), card_power_w(of_controller)), (Some(42.9), Some(42.8)));
+        assert_eq!(card_power_w(fixture!("t-power-910b")), None);
     }
 
     #[test]

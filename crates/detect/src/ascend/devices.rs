@@ -35,8 +35,7 @@ pub(super) fn devices(table: &Table, numbers: &NumberList, nodes: &Nodes) -> Vec
 pub(super) fn complete(device: &mut GpuDevice, id: ChipId, facts: &SlowFacts) {
     let (card, board) = (facts.cards.get(&id.npu), facts.boards.get(&id));
     // A card with one chip tells of that chip.
-    let is_alone = facts.boards.keys().filter(|other| other.npu == id.npu).count() <= 1;
-    let of_chip = || board.into_iter().chain(card.filter(|_| is_alone));
+    let of_chip = || board.into_iter().chain(card.filter(|_| facts.is_alone(id)));
     let of_any = || board.into_iter().chain(card);
     if device.name.is_empty() {
         device.name = of_any().find_map(|board| board.chip_name.clone()).unwrap_or_else(|| "Ascend".to_owned());
@@ -49,8 +48,20 @@ pub(super) fn complete(device: &mut GpuDevice, id: ChipId, facts: &SlowFacts) {
     device.runtime_version.clone_from(&facts.installation.runtime_version);
     device.network = facts.ports.get(&id).and_then(super::hccn::Port::network);
     device.error_codes = facts.error_codes(id);
+    set_card_power(device, id, facts);
     if let Some(&cores) = facts.ai_cores.get(&id) {
         device.core.get_or_insert_default().total = Some(cores);
+    }
+}
+
+/// The power of a card stands with its first chip.
+fn set_card_power(device: &mut GpuDevice, id: ChipId, facts: &SlowFacts) {
+    if id.chip != 0 || device.power_w.is_some() {
+        return;
+    }
+    if let Some(watts) = facts.card_power_w(id.npu) {
+        (device.power_w, device.power_scope) = (Some(watts), Some(PowerScope::Card));
+        device.absent.retain(|absent| absent.reading != ReadingKind::Power);
     }
 }
 

@@ -241,10 +241,12 @@ impl Ascend {
 
     /// Without its tool a chip can be seen by its node only.
     fn without_tool(&self, nodes: &Nodes) -> Survey {
-        match nodes.tool_missing() {
-            Some(finding) => self.failed(nodes, Reading::default(), vec![finding]),
-            None => Survey { outcome: Outcome::Nothing, findings: Vec::new(), seen: Vec::new() },
+        if let Some(finding) = nodes.tool_missing() {
+            return self.failed(nodes, Reading::default(), vec![finding]);
         }
+        // Chips were asked for, and the container was started without what gives them to it.
+        let findings = self.misfit_variables(&[]).into_iter().map(Finding::warning).collect();
+        Survey { outcome: Outcome::Nothing, findings, seen: Vec::new() }
     }
 }
 

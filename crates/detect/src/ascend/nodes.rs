@@ -31,6 +31,8 @@ pub(super) struct Nodes {
     shared: BTreeMap<String, NodeState>,
     /// The kernel lists this driver's nodes, so that what it does not list need not be there.
     is_listed: bool,
+    /// Chips that the kernel lists and that have no node here.
+    unmapped: Vec<u32>,
     /// Chips were cut into parts and this host or container has some of those.
     pub has_parts: bool,
 }
@@ -54,13 +56,17 @@ impl Nodes {
             .map(|number| (number, state(root, &chip_node(number))))
             .collect();
         chips.sort_unstable_by_key(|(number, _)| *number);
-        let listed = listed_nodes(root);
+        let listed = listed_names(root);
+        let unmapped = listed.iter().filter_map(|name| chip_number(name));
+        let unmapped = unmapped.filter(|listed| chips.iter().all(|(number, _)| number != listed)).collect();
+        let listed: Vec<String> =
+            listed.iter().filter(|name| is_shared(name)).map(|name| format!("/dev/{name}")).collect();
         let is_listed = !listed.is_empty();
         let wanted = std::iter::once(MANAGER).chain(BEFORE_950).map(str::to_owned).filter(|_| !is_listed).chain(listed);
         let shared = wanted.map(|node| (state(root, &node), node)).map(|(state, node)| (node, state)).collect();
         let has_parts = chips.iter().any(|&(number, _)| number >= FIRST_PART)
             || names.iter().any(|name| name.strip_prefix('v').is_some_and(|name| chip_number(name).is_some()));
-        Self { chips, shared, is_listed, has_parts }
+        Self { chips, shared, is_listed, unmapped, has_parts }
     }
 
     /// Nodes that ought to be there and usable, and are not. A host without any chip's node is no misconfigured
@@ -78,7 +84,9 @@ impl Nodes {
         let is_needed = |node: &str| self.is_listed || !circumstances.is_950 || !BEFORE_950.contains(&node);
         let shared = self.shared.iter().filter(|(node, _)| is_needed(node)).map(|(node, &state)| (node.clone(), state));
         let chips = self.chips.iter().map(|&(number, state)| (chip_node(number), state));
-        shared.chain(chips).collect()
+        // With some chips here, somebody chose them; with none, somebody forgot them.
+        let forgotten = self.unmapped.iter().filter(|_| self.chips.is_empty());
+        shared.chain(chips).chain(forgotten.map(|&number| (chip_node(number), NodeState::Missing))).collect()
     }
 
     /// Every node that ought to be there, and every one that is.
@@ -126,15 +134,17 @@ fn chip_number(name: &str) -> Option<u32> {
     name.strip_prefix("davinci").filter(|rest| is_number(rest))?.parse().ok()
 }
 
-/// The nodes for all chips that the kernel says the driver made.
-fn listed_nodes(root: &Root) -> Vec<String> {
+/// Names of the nodes that the kernel says there are; those of other drivers too.
+fn listed_names(root: &Root) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(root.path(KERNELS_LIST)) else { return Vec::new() };
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    let names = targets.filter_map(|target| target.file_name()?.to_str().map(str::to_owned));
+    let mut names: Vec<String> = targets.filter_map(|target| target.file_name()?.to_str().map(str::to_owned)).collect();
+    names.sort_unstable();
     names
-        .filter(|name| SHARED_NAMES.iter().any(|start| name.starts_with(start)))
-        .map(|name| format!("/dev/{name}"))
-        .collect()
+}
+
+fn is_shared(name: &str) -> bool {
+    SHARED_NAMES.iter().any(|start| name.starts_with(start))
 }
 
 fn is_number(text: &str) -> bool {
@@ -169,7 +179,13 @@ mod tests {
     fn nodes(chips: &[(u32, NodeState)], manager: NodeState, before_950: [NodeState; 2]) -> Nodes {
         let shared = [MANAGER].into_iter().chain(BEFORE_950).map(str::to_owned);
         let states = [manager].into_iter().chain(before_950);
-        Nodes { chips: chips.to_vec(), shared: shared.zip(states).collect(), is_listed: false, has_parts: false }
+        Nodes {
+            chips: chips.to_vec(),
+            shared: shared.zip(states).collect(),
+            is_listed: false,
+            unmapped: Vec::new(),
+            has_parts: false,
+        }
     }
 
     fn look(directory: &tempfile::TempDir) -> Nodes {
@@ -269,6 +285,21 @@ mod tests {
         }
         // what the kernel does not list, this driver does not make
         assert_eq!(told(&look(&root), &WORKING), [(Severity::Warning, "no /dev/hdc_host".to_owned())]);
+    }
+
+    #[test]
+    fn chips_that_were_not_mapped_are_told_when_none_was() {
+        let root = tempfile::tempdir().unwrap();
+        let list = root.path().join("sys/dev/char");
+        std::fs::create_dir_all(&list).unwrap();
+        std::fs::create_dir(root.path().join("dev")).unwrap();
+        for name in ["davinci0", "davinci_manager"] {
+            std::os::unix::fs::symlink(format!("../../devices/virtual/{name}"), list.join(name)).unwrap();
+        }
+        std::fs::write(root.path().join("dev/davinci_manager"), "").unwrap();
+        let failing = Circumstances { has_devices: false, driver_failed: true, ..WORKING };
+        assert_eq!(look(&root).faults(&failing), [("/dev/davinci0".to_owned(), Missing)]);
+        assert_eq!(look(&root).faults(&WORKING), []);
     }
 
     #[test]

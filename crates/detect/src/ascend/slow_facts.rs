@@ -21,6 +21,9 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_mins(10);
 /// The same when a program gave no answer.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(1);
 
+/// The power of a card that is in no table costs a process a card: it is asked for at this interval.
+const POWER_ASKED_AGAIN_AFTER: Duration = Duration::from_mins(1);
+
 /// Who is asked.
 pub(super) struct Sources {
     pub smi: Arc<Program>,
@@ -42,6 +45,8 @@ pub(super) struct SlowFacts {
     pub boards: BTreeMap<ChipId, Board>,
     pub ai_cores: BTreeMap<ChipId, u32>,
     pub ports: BTreeMap<ChipId, Port>,
+    /// Of cards whose power is in no table: what they take, when they were asked.
+    power: BTreeMap<u32, (Option<f64>, Instant)>,
     /// What the unhealthy ones report, and at which word for their health they were asked.
     ailments: BTreeMap<ChipId, Ailment>,
     /// Why a program gave no answer, until it is asked again.
@@ -61,6 +66,7 @@ enum Question {
     CardBoard(u32),
     ChipBoard(ChipId),
     Common(u32),
+    Power(u32),
     /// The number is the port's name for its program.
     Port(ChipId, u32, PortQuestion),
 }
@@ -101,11 +107,27 @@ impl SlowFacts {
         self.ailments.get(&id).map(|ailment| ailment.codes.clone()).unwrap_or_default()
     }
 
+    /// Whether the card has one chip only.
+    pub(super) fn is_alone(&self, id: ChipId) -> bool {
+        self.chips.iter().filter(|other| other.npu == id.npu).count() <= 1
+    }
+
+    /// What a card takes, in watts, where the table does not tell.
+    pub(super) fn card_power_w(&self, npu: u32) -> Option<f64> {
+        self.power.get(&npu)?.0
+    }
+
     fn plan(&mut self, table: &Table, ports: &[(ChipId, u32)], now: Instant) {
         let chips: BTreeSet<ChipId> = table.chips.iter().map(|chip| chip.id).collect();
         let have_changed = chips != self.chips;
         if have_changed {
-            *self = Self { chips, ..Self::default() };
+            // What is known of those that stay counts until they are asked again.
+            self.cards.retain(|npu, _| chips.iter().any(|id| id.npu == *npu));
+            self.boards.retain(|id, _| chips.contains(id));
+            self.ai_cores.retain(|id, _| chips.contains(id));
+            self.ports.retain(|id, _| chips.contains(id));
+            (self.chips, self.asked_at) = (chips, None);
+            self.due.clear();
         }
         let pause = if self.failures.is_empty() { ASKED_AGAIN_AFTER } else { TRIED_AGAIN_AFTER };
         let is_time = self.asked_at.is_none_or(|asked_at| now.duration_since(asked_at) >= pause);
@@ -113,18 +135,36 @@ impl SlowFacts {
             self.asked_at = Some(now);
             self.failures.clear();
             self.ailments.clear();
-            self.due = self.round(ports);
+            self.due = self.round(ports, have_changed);
         }
+        self.plan_power(&table.chips, now);
         self.plan_ailments(&table.chips);
     }
 
-    /// Boards do not change under a running driver, so those that answered are not asked again.
-    fn round(&self, ports: &[(ChipId, u32)]) -> VecDeque<Question> {
+    /// On Atlas 300I cards a controller measures the power of the card, and the table has none.
+    fn plan_power(&mut self, chips: &[Chip], now: Instant) {
+        let silent = |npu: u32| chips.iter().filter(|chip| chip.id.npu == npu).all(|chip| chip.power_w.is_err());
+        let cards: BTreeSet<u32> = chips.iter().map(|chip| chip.id.npu).filter(|&npu| silent(npu)).collect();
+        self.power.retain(|npu, _| cards.contains(npu));
+        for npu in cards {
+            let is_new =
+                |&(_, asked_at): &(Option<f64>, Instant)| now.duration_since(asked_at) < POWER_ASKED_AGAIN_AFTER;
+            let is_known = self.power.get(&npu).is_some_and(is_new);
+            if !is_known && !self.due.contains(&Question::Power(npu)) {
+                self.due.push_front(Question::Power(npu));
+            }
+        }
+    }
+
+    /// Boards do not change as long as the same chips are there, so those that answered are not asked again.
+    fn round(&self, ports: &[(ChipId, u32)], are_new: bool) -> VecDeque<Question> {
         let cards: BTreeSet<u32> = self.chips.iter().map(|id| id.npu).collect();
-        let boards = cards.iter().filter(|npu| !self.cards.contains_key(npu)).map(|&npu| Question::CardBoard(npu));
-        let chips = self.chips.iter().filter(|id| !self.boards.contains_key(id)).map(|&id| Question::ChipBoard(id));
+        let boards =
+            cards.iter().filter(|npu| are_new || !self.cards.contains_key(npu)).map(|&npu| Question::CardBoard(npu));
+        let chips =
+            self.chips.iter().filter(|id| are_new || !self.boards.contains_key(id)).map(|&id| Question::ChipBoard(id));
         let has_cores = |npu: u32| self.ai_cores.keys().any(|id| id.npu == npu);
-        let common = cards.iter().filter(|&&npu| !has_cores(npu)).map(|&npu| Question::Common(npu));
+        let common = cards.iter().filter(|&&npu| are_new || !has_cores(npu)).map(|&npu| Question::Common(npu));
         let ports = ports
             .iter()
             .flat_map(|&(id, number)| PortQuestion::ALL.map(|question| Question::Port(id, number, question)));
@@ -163,7 +203,7 @@ impl SlowFacts {
             Question::Ailment(id, health) => {
                 self.ask_ailment(*id, health, &sources.smi).await.map_err(|error| sources.smi.finding(error))
             }
-            Question::CardBoard(_) | Question::ChipBoard(_) | Question::Common(_) => {
+            Question::CardBoard(_) | Question::ChipBoard(_) | Question::Common(_) | Question::Power(_) => {
                 self.ask_board(question, &sources.smi).await.map_err(|error| sources.smi.finding(error))
             }
         };
@@ -195,12 +235,21 @@ impl SlowFacts {
                     self.ai_cores.extend(cores.map(|cores| (id, cores)));
                 }
             }
+            Question::Power(npu) => {
+                // Noted before it is asked: an answer that does not come is waited for no sooner than others.
+                let asked_at = Instant::now();
+                self.power.insert(*npu, (None, asked_at));
+                let output = smi.ask(&["info", "-t", "power", "-i", &npu.to_string()]).await?;
+                self.power.insert(*npu, (details::card_power_w(&output.stdout), asked_at));
+            }
             Question::Installation | Question::Ailment(..) | Question::Port(..) => {}
         }
         Ok(())
     }
 
     async fn ask_ailment(&mut self, id: ChipId, health: &str, smi: &Program) -> Result<(), ToolError> {
+        // Noted before it is asked, as with the power.
+        self.ailments.insert(id, Ailment { health: health.to_owned(), codes: Vec::new() });
         let (npu, chip) = (id.npu.to_string(), id.chip.to_string());
         let output = smi.ask(&["info", "-t", "health", "-i", &npu, "-c", &chip]).await?;
         let answer = details::readings(&output.stdout);

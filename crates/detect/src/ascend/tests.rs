@@ -144,6 +144,16 @@ fn memory_without_a_size_is_unknown_not_empty() {
 }
 
 #[test]
+fn the_tables_bytes_agree_with_the_coarse_percents_of_the_lists() {
+    let memory = devices_of(B2C)[0].memory.clone().unwrap();
+    let listed = details::readings(fixture!("t-usages-910b-hbm"));
+    let id = whole(B2C).chips[0].id;
+    let readings = details::of_chip(&listed, id).find(|readings| readings.memory.is_ok()).unwrap();
+    assert_eq!(memory.total, readings.memory.ok().map(|memory| memory.total_bytes));
+    assert!((memory.utilization_rate.unwrap() - readings.memory_percent.unwrap()).abs() < 1.0);
+}
+
+#[test]
 fn hbm_that_cannot_be_told_is_not_replaced_by_the_ddr_beside_it() {
     for unknown in ["NA", "NA / NA", "- / -", ""] {
         let devices = devices_of(&A910.replace("0    / 32768", unknown));

@@ -15,6 +15,7 @@ const TOOL: &str = "cnmon";
 pub(crate) const CAMBRICON: Description = Description {
     maker: Maker::Cambricon,
     kind: DeviceType::Mlu,
+    library: None,
     ways: &[Way { tool: TOOL, question: &[], parse, more: &[] }],
     directories: &["/usr/bin", "/usr/local/neuware/bin"],
     libraries: &["/usr/local/neuware/lib64"],

@@ -13,10 +13,10 @@ const TOOL: &str = "hy-smi";
 pub(crate) const HYGON: Description = Description {
     maker: Maker::Hygon,
     kind: DeviceType::Dcu,
+    library: None,
     ways: &[
         Way { tool: TOOL, question: rocm_smi::QUESTION, parse: rocm_smi::of_hygon, more: &[] },
         Way { tool: TOOL, question: &[], parse: table::parse, more: &[] },
-        Way { tool: rocm_smi::TOOL, question: rocm_smi::QUESTION, parse: rocm_smi::of_hygon, more: &[] },
     ],
     directories: &["/opt/hyhal/bin", "/opt/dtk/bin", "/opt/rocm/bin", "/usr/local/hyhal/bin"],
     libraries: &["/opt/hyhal/lib", "/opt/dtk/lib", "/opt/dtk/lib64"],

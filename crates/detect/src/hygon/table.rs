@@ -82,6 +82,12 @@ mod tests {
     }
 
     #[test]
+    fn a_line_shown_once_more_is_one_card() {
+        let row = BW1000.lines().find(|line| line.starts_with("0 ")).unwrap();
+        assert_eq!(read(&BW1000.replace(row, &format!("{row}\n{row}"))).unwrap().cards.len(), 2);
+    }
+
+    #[test]
     fn other_text_is_not_understood() {
         for text in ["", "hy-smi: error while loading", "HCU is not here"] {
             assert_eq!(read(text), None, "{text}");

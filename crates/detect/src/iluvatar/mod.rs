@@ -15,6 +15,7 @@ const TOOL: &str = "ixsmi";
 pub(crate) const ILUVATAR: Description = Description {
     maker: Maker::Iluvatar,
     kind: DeviceType::Corex,
+    library: None,
     ways: &[Way { tool: TOOL, question: &[], parse, more: &[] }],
     directories: &["/usr/local/corex/bin", "/usr/bin"],
     libraries: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],

@@ -15,6 +15,7 @@ const TOOL: &str = "mx-smi";
 pub(crate) const METAX: Description = Description {
     maker: Maker::MetaX,
     kind: DeviceType::Maca,
+    library: None,
     ways: &[Way { tool: TOOL, question: &[], parse, more: &[] }],
     directories: &["/opt/mxdriver/bin", "/opt/maca/bin", "/opt/mxn100/bin"],
     libraries: &["/opt/mxdriver/lib", "/opt/maca/lib"],

@@ -15,6 +15,7 @@ const TOOL: &str = "mthreads-gmi";
 pub(crate) const MOORE_THREADS: Description = Description {
     maker: Maker::MooreThreads,
     kind: DeviceType::Musa,
+    library: None,
     ways: &[Way { tool: TOOL, question: &["--query", "--json"], parse, more: &[] }],
     directories: &["/usr/bin", "/usr/local/musa/bin"],
     libraries: &["/usr/local/musa/lib"],
@@ -26,14 +27,12 @@ fn parse(output: &ToolOutput) -> Option<Listing> {
     let value = json::parse(&output.stdout)?;
     let listed = json::member(&value, "GPU")?.as_array()?;
     let driver_version = json::word(json::member(&value, "Driver Version"));
-    let mut cards: Vec<Card> = Vec::new();
+    let mut cards = Vec::new();
     let mut unreadable = Vec::new();
     for told in listed {
         match card(told) {
-            Some(card) if cards.iter().all(|before| before.index != card.index) => {
-                cards.push(Card { driver_version: driver_version.clone(), ..card });
-            }
-            _ => unreadable.push(told.to_string()),
+            Some(card) => cards.push(Card { driver_version: driver_version.clone(), ..card }),
+            None => unreadable.push(told.to_string()),
         }
     }
     Listing::with_unreadable(TOOL, cards, &unreadable.iter().map(String::as_str).collect::<Vec<_>>())

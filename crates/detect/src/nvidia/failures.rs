@@ -18,10 +18,11 @@ pub(super) struct LostCard {
 }
 
 impl LostCard {
-    pub(super) fn reason(&self) -> Reason {
+    /// `tool` is who says so.
+    pub(super) fn reason(&self, tool: &str) -> Reason {
         let index = self.index.map(|index| format!("GPU{index}"));
         let device = index.into_iter().chain(self.bus_id.clone()).collect::<Vec<_>>().join(" ");
-        Reason::DeviceLost { tool: TOOL.to_owned(), device }
+        Reason::DeviceLost { tool: tool.to_owned(), device }
     }
 }
 

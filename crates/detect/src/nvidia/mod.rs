@@ -1,17 +1,30 @@
-//! NVIDIA, by its tool `nvidia-smi`.
+//! NVIDIA, by its driver's management library and, where that cannot be used, by its tool `nvidia-smi`.
 
 mod failures;
+mod nvml;
 mod partitions;
 mod processes;
 mod query;
 
-use crate::one_tool::{Description, More, Way};
+use crate::one_tool::{Description, Library, More, Way};
 use crate::text;
 use crate::vendor::Maker;
 use api::DeviceType;
 
 /// The tool's name.
 const TOOL: &str = "nvidia-smi";
+/// The driver's management library.
+const LIBRARY: &str = "libnvidia-ml.so";
+/// Where the driver's packages and the container runtime put its management library.
+const LIBRARIES: [&str; 7] = [
+    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib64/libnvidia-ml.so.1",
+    "/usr/lib/libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib/libnvidia-ml.so.1",
+    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
+];
 /// Which processes use which card.
 const PROCESSES: More = More {
     question: &["--query-compute-apps=gpu_uuid,pid,used_memory,process_name", "--format=csv,noheader,nounits"],
@@ -37,6 +50,7 @@ const PARTITIONS: More =
 pub(crate) const NVIDIA: Description = Description {
     maker: Maker::Nvidia,
     kind: DeviceType::Cuda,
+    library: Some(Library { files: &LIBRARIES, read: nvml::read }),
     ways: &[
         Way {
             tool: TOOL,

@@ -14,7 +14,7 @@ use api::{AbsentWhy, DeviceHealth, Reason};
 /// Of fields that say that the card itself is broken.
 const FAULTS: [&str; 3] = ["gpu requires reset", "gpu is lost", "err!"];
 /// Chips that share the host's memory and have none of their own to tell of.
-const UNIFIED: [&str; 5] = ["GB10", "Thor", "Orin", "Xavier", "Tegra"];
+pub(super) const UNIFIED: [&str; 5] = ["GB10", "Thor", "Orin", "Xavier", "Tegra"];
 
 pub(super) fn parse(output: &ToolOutput) -> Option<Listing> {
     let printed = output.all();
@@ -50,7 +50,7 @@ fn with_lost(mut cards: Listing, lost: &[LostCard]) -> Listing {
         let card = Card::new(index, "NVIDIA").without_readings();
         let health = Ok((DeviceHealth::Critical, gone.why.clone()));
         cards.cards.push(Card { bus_id: gone.bus_id.clone(), health, ..card });
-        cards.findings.push(Finding::error(gone.reason()));
+        cards.findings.push(Finding::error(gone.reason(TOOL)));
     }
     cards
 }
