@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 
-const QUIET: &str = "warn,gpustack=info";
+/// A statement that took long would be told with its whole text, of thousands of rows.
+const QUIET: &str = "warn,gpustack=info,sqlx::query=error";
 /// The libraries' own debug output would bury ours.
-const VERBOSE: &str = "info,gpustack=debug,detect=debug,sqlx=warn";
+const VERBOSE: &str = "info,gpustack=debug,detect=debug,link=debug,sqlx=warn,sqlx::query=error";
 
 /// Sends the log to standard error from now on. `RUST_LOG` adds to what is logged, or takes from it.
 pub fn start(debug: bool) {

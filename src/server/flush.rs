@@ -6,7 +6,7 @@ use crate::server::registry::facts::ReportUnsaved;
 use crate::server::registry::time::Moment;
 use crate::server::registry::{Registry, Worker, assess};
 use crate::server::store::Store;
-use crate::server::store::workers::{HEARTBEATS_A_STATEMENT, ROWS_A_STATEMENT, StoredHeartbeat, StoredReport};
+use crate::server::store::workers::{ROWS_A_STATEMENT, StoredHeartbeat, StoredReport};
 use crate::server::supervisor::Job;
 use api::WorkerId;
 use std::collections::HashSet;
@@ -70,7 +70,7 @@ impl Flusher {
         let moment = self.registry.moment();
         let mut taken: Vec<_> = workers.iter().filter_map(|worker| take_heartbeat(worker, &moment)).collect();
         while !taken.is_empty() {
-            let rest = taken.split_off(taken.len().min(HEARTBEATS_A_STATEMENT));
+            let rest = taken.split_off(taken.len().min(ROWS_A_STATEMENT));
             let (rows, owed): (Vec<StoredHeartbeat>, Vec<Owed>) = taken.into_iter().unzip();
             self.store.write_heartbeats(&rows).await?;
             owed.into_iter().for_each(Owed::settle);
@@ -199,6 +199,7 @@ pub async fn run(flusher: Flusher, job: Job) -> Infallible {
     let mut trimmed = Instant::now();
     loop {
         round.tick().await;
+        let begun = Instant::now();
         if let Err(error) = flusher.flush(Reports::Some).await {
             tracing::error!(%error, "workers' heartbeats cannot be written to the database; they are kept for the next try");
             continue;
@@ -208,6 +209,13 @@ pub async fn run(flusher: Flusher, job: Job) -> Infallible {
             if let Err(error) = flusher.trim().await {
                 tracing::warn!(%error, "old events cannot be removed; trying again later");
             }
+        }
+        if begun.elapsed() >= INTERVAL {
+            let took_s = begun.elapsed().as_secs();
+            tracing::warn!(
+                took_s,
+                "the database is slow: writing heartbeats and reports took longer than their interval"
+            );
         }
         job.succeeded();
     }

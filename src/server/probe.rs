@@ -7,9 +7,9 @@ use crate::server::registry::facts::{Facts, LinkStanding, ProbeFailure, ProbeOut
 use crate::server::registry::time::{Moment, Monotonic};
 use crate::server::registry::{ProbeSlot, Registry, Worker, assess};
 use crate::server::supervisor::Job;
-use api::{ConditionStatus, LinkReadings, WorkerId, WorkerUuid};
+use api::{ConditionStatus, WorkerId, WorkerUuid};
 use http::StatusCode;
-use link::{LinkHandle, LinkStats};
+use link::LinkHandle;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,11 +20,14 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Connecting, asking and reading. A slow network is slow, not dead.
 pub const PROBE_DEADLINE: Duration = Duration::from_secs(10);
-/// How often each worker is probed.
+/// How often each way of a worker is probed.
 const INTERVAL: Duration = Duration::from_secs(15);
 /// How often a worker is probed directly that is not heard, or that answers over its link and sits behind a firewall:
 /// many of those would each hold a place for the whole deadline.
 const INTERVAL_HOPELESS: Duration = Duration::from_mins(1);
+/// How often each way of a worker is probed whose link stands and answers: signs of life come over it all the time, and
+/// when it ends, every way is probed at once.
+const INTERVAL_LINKED: Duration = Duration::from_mins(1);
 /// How often due workers are looked for; also how long a new worker waits at most.
 const LOOK: Duration = Duration::from_millis(250);
 /// Direct probes at once of workers that are likely to answer.
@@ -184,7 +187,7 @@ impl Drop for Claim {
 
 async fn probe(registry: Registry, links: Links, worker: Arc<Worker>, lane: Lane) -> Lane {
     let next = due_after(worker.id(), registry.clock().now(), lane.interval());
-    let _claim = Claim { worker: Arc::clone(&worker), lane, next };
+    let mut claim = Claim { worker: Arc::clone(&worker), lane, next };
     let way = ways(&worker, &links).into_iter().find(|way| matches!(way, Way::Link(_)) == (lane == Lane::Link));
     match way {
         Some(Way::Link(link)) => probe_link(&registry, &worker, link).await,
@@ -192,7 +195,21 @@ async fn probe(registry: Registry, links: Links, worker: Arc<Worker>, lane: Lane
         // the link has ended since
         None => {}
     }
+    let moment = registry.moment();
+    if is_linked(&worker.facts(), lane, &moment) {
+        claim.next = due_after(worker.id(), moment.now, INTERVAL_LINKED);
+    }
     lane
+}
+
+/// Whether the way that was probed works, and the link too.
+fn is_linked(facts: &Facts, lane: Lane, moment: &Moment) -> bool {
+    let outcome = match lane {
+        Lane::Living | Lane::Hopeless => &facts.probe.outcome,
+        Lane::Link => &facts.link.probe.outcome,
+    };
+    matches!(outcome, Some(ProbeOutcome::Answered { .. }))
+        && assess::link_status(facts, moment) == Some(ConditionStatus::True)
 }
 
 async fn probe_direct(registry: &Registry, worker: &Worker, ip: String, port: u16) {
@@ -213,15 +230,7 @@ async fn probe_link(registry: &Registry, worker: &Worker, link: LinkHandle) {
     if let ProbeOutcome::Failed(failure) = &outcome {
         tracing::debug!(worker = worker.id().0, ?failure, "a worker did not answer over its link");
     }
-    worker.facts().record_link_probe(since, outcome, readings(&link.stats()), registry.clock().now());
-}
-
-fn readings(stats: &LinkStats) -> LinkReadings {
-    LinkReadings {
-        round_trip_ms: stats.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1000.0),
-        received_bytes: stats.received_bytes,
-        sent_bytes: stats.sent_bytes,
-    }
+    worker.facts().record_link_probe(since, outcome, registry.clock().now());
 }
 
 async fn ask(registry: &Registry, worker: &Worker, way: Way) -> ProbeOutcome {

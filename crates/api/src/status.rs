@@ -173,7 +173,8 @@ pub struct GpuDevice {
     /// Device memory.
     pub memory: Option<DeviceMemory>,
     /// The device's own network port.
-    pub network: Option<DeviceNetwork>,
+    // in a box of its own: few devices have one, and a server holds very many devices
+    pub network: Option<Box<DeviceNetwork>>,
     /// Degrees Celsius.
     pub temperature: Option<f64>,
     /// Free text pairs.

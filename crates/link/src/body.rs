@@ -66,6 +66,30 @@ impl Body for LinkBody {
     }
 }
 
+/// The body of a request, sent piece by piece. Dropping it early tells the worker that it is not whole.
+pub struct LinkSender {
+    stream: SendStream<Bytes>,
+}
+
+impl LinkSender {
+    pub(crate) fn new(stream: SendStream<Bytes>) -> Self {
+        Self { stream }
+    }
+
+    /// Sends a piece when the worker has room for it now. Without room, or when the link has ended, nothing is sent and
+    /// it says false.
+    pub fn try_send(&mut self, piece: Bytes) -> bool {
+        self.stream.reserve_capacity(piece.len());
+        self.stream.capacity() >= piece.len() && self.stream.send_data(piece, false).is_ok()
+    }
+}
+
+impl fmt::Debug for LinkSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkSender")
+    }
+}
+
 /// Sends a request's body as the worker has room for it; stops when the worker wants no more.
 pub(crate) async fn upload<B>(mut body: Pin<Box<B>>, mut stream: SendStream<Bytes>)
 where

@@ -1,6 +1,6 @@
 //! A link as the server uses it.
 
-use crate::body::{self, LinkBody};
+use crate::body::{self, LinkBody, LinkSender};
 use crate::control::{self, Goodbye};
 use crate::keys::PublicKey;
 use crate::message::Generation;
@@ -287,6 +287,21 @@ impl LinkHandle {
             parts.headers.remove(name);
         }
         self.within(deadline, self.send(Request::from_parts(parts, ()), body)).await
+    }
+
+    /// Asks the worker something to which both bodies go on, piece by piece. `deadline` is for the head of its answer.
+    /// Only path and query of the request's target count.
+    pub async fn converse(
+        &self,
+        head: Request<()>,
+        deadline: Duration,
+    ) -> Result<(LinkSender, Response<LinkBody>), RequestError> {
+        let (mut parts, ()) = head.into_parts();
+        parts.uri = control::worker_uri(&parts.uri);
+        parts.version = Version::HTTP_2;
+        let (response, sender) = self.within(deadline, self.exchange(Request::from_parts(parts, ()), false)).await?;
+        let response = response.map(|stream| LinkBody::new(stream, Arc::clone(&self.inner.closing), None));
+        Ok((LinkSender::new(sender), response))
     }
 
     /// Opens a TCP connection from the worker to `target`, a `host:port` that the worker allows.

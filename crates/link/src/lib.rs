@@ -59,7 +59,7 @@ mod upgrade;
 mod websocket;
 
 pub use accept::{Acceptor, LinkObserver};
-pub use body::LinkBody;
+pub use body::{LinkBody, LinkSender};
 pub use client_upgrade::{ForeignAnswer, UpgradeError};
 pub use dial::{DialConfig, DialError, Dialer, Link, LinkUser, Next, Step, Welcome};
 pub use handle::{CloseReason, ConnectError, LinkHandle, LinkStats, RequestError};

@@ -66,9 +66,10 @@ pub struct Readings {
     /// The facts that they belong to.
     #[prost(uint32, tag = "1")]
     pub facts: u32,
-    /// How many readings are passed over before each value.
+    /// Where the values go: how many readings are passed over, how many have values, and again, in turns. Mostly nearly
+    /// all readings move, or nearly none.
     #[prost(uint32, repeated, tag = "2")]
-    pub skips: Vec<u32>,
+    pub runs: Vec<u32>,
     /// The new values, in the reading's smallest unit.
     #[prost(sint64, repeated, tag = "3")]
     pub values: Vec<i64>,

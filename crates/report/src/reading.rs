@@ -123,15 +123,18 @@ pub fn apply(readings: &Readings, status: &mut WorkerStatus) -> Result<(), Misfi
 
 /// What changes, by position. Positions of values grow by themselves; those of absent readings need not.
 fn changes(readings: &Readings, count: u32) -> Result<Vec<(u32, Option<i64>)>, Misfit> {
-    if readings.skips.len() != readings.values.len() {
-        return Err(Misfit);
-    }
     let mut changes = Vec::with_capacity(readings.values.len().min(count as usize));
-    let mut next = 0_u32;
-    for (skip, value) in readings.skips.iter().zip(&readings.values) {
-        let place = next.checked_add(*skip).filter(|place| *place < count).ok_or(Misfit)?;
-        changes.push((place, Some(*value)));
-        next = place + 1;
+    let (mut values, mut next) = (readings.values.iter(), 0_u32);
+    for run in readings.runs.chunks(2) {
+        let [skipped, length] = *run else { return Err(Misfit) };
+        let begin = next.checked_add(skipped).ok_or(Misfit)?;
+        next = begin.checked_add(length).filter(|end| *end <= count).ok_or(Misfit)?;
+        for place in begin..next {
+            changes.push((place, Some(*values.next().ok_or(Misfit)?)));
+        }
+    }
+    if values.next().is_some() {
+        return Err(Misfit);
     }
     for place in &readings.absent {
         if *place >= count {
@@ -150,18 +153,22 @@ mod tests {
     use crate::reporter::tests::status;
     use proptest::prelude::*;
 
-    fn readings(skips: &[u32], values: &[i64], absent: &[u32]) -> Readings {
-        Readings { facts: 0, skips: skips.to_vec(), values: values.to_vec(), absent: absent.to_vec() }
+    fn readings(runs: &[u32], values: &[i64], absent: &[u32]) -> Readings {
+        Readings { facts: 0, runs: runs.to_vec(), values: values.to_vec(), absent: absent.to_vec() }
     }
 
     #[test]
     fn readings_of_another_report_change_nothing() {
         let table = [
             readings(&[0], &[], &[]),
-            readings(&[1_000], &[1], &[]),
-            readings(&[0, u32::MAX], &[1, 2], &[]),
+            readings(&[0, 1], &[], &[]),
+            readings(&[0, 1], &[1, 2], &[]),
+            readings(&[], &[1], &[]),
+            readings(&[1_000, 1], &[1], &[]),
+            readings(&[0, 1, u32::MAX, 1], &[1, 2], &[]),
+            readings(&[0, u32::MAX], &[1], &[]),
             readings(&[], &[], &[1_000]),
-            readings(&[2], &[1], &[2]),
+            readings(&[2, 1], &[1], &[2]),
             readings(&[], &[], &[3, 3]),
         ];
         for told in table {
@@ -174,7 +181,7 @@ mod tests {
     #[test]
     fn a_value_lands_in_its_place_and_absence_is_not_zero() {
         let mut changed = status();
-        apply(&readings(&[0, 1], &[1_250, 7_100], &[4]), &mut changed).unwrap();
+        apply(&readings(&[0, 1, 1, 1], &[1_250, 7_100], &[4]), &mut changed).unwrap();
         assert_eq!(changed.cpu.as_ref().unwrap().utilization_rate, Some(12.5));
         let device = &changed.gpu_devices.as_ref().unwrap()[0];
         assert_eq!((device.temperature, device.core.as_ref().unwrap().utilization_rate), (Some(71.0), None));
@@ -183,11 +190,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_readings_make_it_panic(
-            skips in proptest::collection::vec(0u32..8, 0..20),
+            runs in proptest::collection::vec(0u32..8, 0..20),
             values in proptest::collection::vec(any::<i64>(), 0..20),
             absent in proptest::collection::vec(0u32..30, 0..5),
         ) {
-            let _ = apply(&readings(&skips, &values, &absent), &mut status());
+            let _ = apply(&readings(&runs, &values, &absent), &mut status());
         }
     }
 }

@@ -59,26 +59,31 @@ impl Known {
     /// Takes in what is to be told.
     fn readings_to_tell(&mut self, now: &Self, tolerances: &[u64], precision: Precision) -> Option<Readings> {
         let mut told = Readings::default();
-        let mut skipped = 0;
+        let (mut skipped, mut length) = (0, 0);
         let all = self.readings.iter_mut().zip(&now.readings).zip(tolerances);
         for (position, ((known, now), tolerance)) in (0_u32..).zip(all) {
             let is_worth_telling = match (&*known, now) {
                 (Some(known), Some(now)) if precision == Precision::Coarse => known.abs_diff(*now) >= *tolerance,
                 (known, now) => known != now,
             };
-            if !is_worth_telling {
-                skipped += 1;
-                continue;
-            }
-            *known = *now;
-            if let Some(value) = now {
-                told.skips.push(skipped);
-                told.values.push(*value);
-                skipped = 0;
+            let value = if is_worth_telling { *now } else { None };
+            if let Some(value) = value {
+                told.values.push(value);
+                length += 1;
             } else {
-                told.absent.push(position);
+                if length > 0 {
+                    told.runs.extend([skipped, length]);
+                    (skipped, length) = (0, 0);
+                }
                 skipped += 1;
             }
+            if is_worth_telling {
+                *known = *now;
+                told.absent.extend(now.is_none().then_some(position));
+            }
+        }
+        if length > 0 {
+            told.runs.extend([skipped, length]);
         }
         (told != Readings::default()).then_some(told)
     }
@@ -209,7 +214,7 @@ pub(crate) mod tests {
         reporter.tell(&eight(20 << 30, 0.0), Precision::Coarse).unwrap();
         let told = reporter.tell(&eight(22 << 30, 5.0), Precision::Coarse).unwrap().unwrap();
         let bytes = crate::frame(&crate::WorkerMessage::from(told)).len();
-        assert!(bytes < 200, "{bytes}");
+        assert!(bytes < 160, "{bytes}");
     }
 
     /// Readings that come, go and wander, a few looks in a row.

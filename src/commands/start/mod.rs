@@ -29,6 +29,7 @@ pub fn run(args: StartArgs) -> Result<(), CommandError> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
+    heap::settle();
     limits::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(limits::threads()).enable_all().build()?;
     let outcome = runtime.block_on(async {

@@ -6,26 +6,20 @@ use crate::server::membership::check;
 use crate::server::registry::time::system_ms;
 use crate::server::registry::{Registry, Worker};
 use crate::server::watching::{Follower, Watching};
-use api::STATUS_PATH;
-use bytes::Bytes;
-use futures_util::stream;
+use api::{LinkReadings, STATUS_PATH};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Frame;
-use link::{LinkBody, LinkHandle, RequestError};
+use http_body_util::BodyExt;
+use link::{LinkBody, LinkHandle, LinkSender, LinkStats, RequestError};
 use report::message::{Answer, Heard, Heartbeat, Pace, ServerMessage, Told, WorkerMessage};
 use report::{FactsError, FrameError, Frames, Misfit, frame};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// For the head of the answer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
-/// A worker that does not read its answers misses some; that it lives is known by what it sends.
-const ANSWERS_WAITING: usize = 4;
 /// After a stream that ended although its link stands.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -74,12 +68,11 @@ struct Listening<'a> {
 
 impl Listening<'_> {
     async fn run(&self, link: &LinkHandle) -> Result<Infallible, StatusError> {
-        let (answers, to_send) = mpsc::channel(ANSWERS_WAITING);
-        let mut body = ask(link, to_send).await?;
+        let (mut answers, mut body) = ask(link).await?;
         let mut pace = PaceTold { follower: self.watching.follow(self.worker.id()), told: false };
         let (mut frames, mut facts_number) = (Frames::default(), None);
         loop {
-            pace.tell(&answers);
+            pace.tell(&mut answers);
             let arrived = tokio::select! {
                 arrived = body.frame() => arrived,
                 () = pace.follower.changed() => continue,
@@ -89,19 +82,20 @@ impl Listening<'_> {
             frames.push(&piece);
             while let Some(message) = frames.take::<WorkerMessage>()? {
                 let Some(told) = message.told else { continue };
-                self.hear(told, &mut facts_number, &answers)?;
+                self.hear(link, told, &mut facts_number, &mut answers)?;
             }
         }
     }
 
     fn hear(
         &self,
+        link: &LinkHandle,
         told: Told,
         facts_number: &mut Option<u32>,
-        answers: &mpsc::Sender<Bytes>,
+        answers: &mut LinkSender,
     ) -> Result<(), StatusError> {
         match told {
-            Told::Heartbeat(beat) => self.hear_beat(beat, answers),
+            Told::Heartbeat(beat) => self.hear_beat(link, beat, answers),
             Told::Facts(told) => {
                 let status = told.unpack()?;
                 check::status(&status).map_err(StatusError::Refused)?;
@@ -122,7 +116,7 @@ impl Listening<'_> {
         Ok(())
     }
 
-    fn hear_beat(&self, beat: Heartbeat, answers: &mpsc::Sender<Bytes>) {
+    fn hear_beat(&self, link: &LinkHandle, beat: Heartbeat, answers: &mut LinkSender) {
         let received_ms = system_ms();
         let now = self.registry.clock().now();
         {
@@ -131,9 +125,10 @@ impl Listening<'_> {
                 facts.measure_clock(measured, now);
             }
             facts.hear(now, self.registry.policy().offline_timeout);
+            facts.measure_link(readings(&link.stats()));
         }
         let heard = Heard { number: beat.number, received_ms, returned_ms: system_ms() };
-        // a full queue is that of a worker that does not read
+        // a worker that does not read misses it; that it lives is known
         let _ = answers.try_send(frame(&ServerMessage::from(Answer::Heard(heard))));
     }
 }
@@ -146,25 +141,29 @@ struct PaceTold {
 
 impl PaceTold {
     /// Tells what is wished now, unless the worker knows. Where there is no room it is told with the next sign of life.
-    fn tell(&mut self, answers: &mpsc::Sender<Bytes>) {
+    fn tell(&mut self, answers: &mut LinkSender) {
         let watched = self.follower.is_watched();
         let pace = ServerMessage::from(Answer::Pace(Pace { watched }));
-        if watched != self.told && answers.try_send(frame(&pace)).is_ok() {
+        if watched != self.told && answers.try_send(frame(&pace)) {
             self.told = watched;
         }
     }
 }
 
-async fn ask(link: &LinkHandle, answers: mpsc::Receiver<Bytes>) -> Result<LinkBody, StatusError> {
-    let answers = stream::unfold(answers, async |mut answers| {
-        let answer = answers.recv().await?;
-        Some((Ok::<_, Infallible>(Frame::data(answer)), answers))
-    });
-    let request = Request::post(STATUS_PATH).body(StreamBody::new(answers));
+async fn ask(link: &LinkHandle) -> Result<(LinkSender, LinkBody), StatusError> {
+    let request = Request::post(STATUS_PATH).body(());
     let request = request.map_err(|error| RequestError::Invalid(error.to_string()))?;
-    let response = link.request(request, ANSWER_DEADLINE).await?;
+    let (sender, response) = link.converse(request, ANSWER_DEADLINE).await?;
     if response.status() != StatusCode::OK {
         return Err(StatusError::Status(response.status()));
     }
-    Ok(response.into_body())
+    Ok((sender, response.into_body()))
+}
+
+fn readings(stats: &LinkStats) -> LinkReadings {
+    LinkReadings {
+        round_trip_ms: stats.round_trip.map(|round_trip| round_trip.as_secs_f64() * 1000.0),
+        received_bytes: stats.received_bytes,
+        sent_bytes: stats.sent_bytes,
+    }
 }

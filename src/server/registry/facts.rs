@@ -332,23 +332,21 @@ impl Facts {
         self.untold.shape = true;
     }
 
-    /// A health check was made over the link that stands since `opened`. What concerns another one is dropped.
-    pub fn record_link_probe(
-        &mut self,
-        opened: Monotonic,
-        outcome: ProbeOutcome,
-        readings: LinkReadings,
-        now: Monotonic,
-    ) {
-        if !matches!(self.link.standing, LinkStanding::Up { since, .. } if since == opened) {
-            return;
-        }
+    /// The link that stands was measured.
+    pub fn measure_link(&mut self, readings: LinkReadings) {
         let moved = match (self.link.readings.round_trip_ms, readings.round_trip_ms) {
             (Some(before), Some(after)) => worth_telling(before, after),
             (before, after) => before.is_some() != after.is_some(),
         };
         self.untold.readings |= moved;
         self.link.readings = readings;
+    }
+
+    /// A health check was made over the link that stands since `opened`. What concerns another one is dropped.
+    pub fn record_link_probe(&mut self, opened: Monotonic, outcome: ProbeOutcome, now: Monotonic) {
+        if !matches!(self.link.standing, LinkStanding::Up { since, .. } if since == opened) {
+            return;
+        }
         let probe = mem::take(&mut self.link.probe);
         // the round trip that is shown of a link is that of its pings
         self.link.probe = probe.followed_by(outcome, now, &mut self.untold);

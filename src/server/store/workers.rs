@@ -10,10 +10,9 @@ use sqlx::{FromRow, QueryBuilder, Sqlite};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Events or reports in one statement: far below SQLite's 32,766 parameters, and PostgreSQL's 65,535.
+/// Rows in one statement: far below SQLite's 32,766 parameters, and PostgreSQL's 65,535, and no longer than a moment's
+/// work for the one writer.
 pub const ROWS_A_STATEMENT: usize = 2_000;
-/// Heartbeats in one statement, of two parameters each.
-pub const HEARTBEATS_A_STATEMENT: usize = 10_000;
 /// Events kept of each worker.
 pub const EVENTS_KEPT: u32 = 200;
 
@@ -192,7 +191,7 @@ impl Store {
         Ok(ids)
     }
 
-    /// Writes up to [`HEARTBEATS_A_STATEMENT`] heartbeats in one statement. Workers that are gone are left out.
+    /// Writes up to [`ROWS_A_STATEMENT`] heartbeats in one statement. Workers that are gone are left out.
     pub async fn write_heartbeats(&self, heartbeats: &[StoredHeartbeat]) -> Result<(), sqlx::Error> {
         if heartbeats.is_empty() {
             return Ok(());
@@ -437,7 +436,7 @@ mod tests {
     async fn full_batches_fit_into_one_statement() {
         let (_dir, store) = store().await;
         let id = inserted(&store, "a").await.id;
-        store.write_heartbeats(&vec![StoredHeartbeat { id, heartbeat_ms: 1 }; HEARTBEATS_A_STATEMENT]).await.unwrap();
+        store.write_heartbeats(&vec![StoredHeartbeat { id, heartbeat_ms: 1 }; ROWS_A_STATEMENT]).await.unwrap();
         let report = StoredReport { id, status: "{}".to_owned(), devices_expected: 0 };
         store.write_reports(&vec![report; ROWS_A_STATEMENT]).await.unwrap();
     }

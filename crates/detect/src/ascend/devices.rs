@@ -46,7 +46,7 @@ pub(super) fn complete(device: &mut GpuDevice, id: ChipId, facts: &SlowFacts) {
         device.driver_version.take().or_else(|| of_any().find_map(|board| board.driver_version.clone()));
     device.firmware_version = of_any().find_map(|board| board.firmware_version.clone());
     device.runtime_version.clone_from(&facts.installation.runtime_version);
-    device.network = facts.ports.get(&id).and_then(super::hccn::Port::network);
+    device.network = facts.ports.get(&id).and_then(super::hccn::Port::network).map(Box::new);
     device.error_codes = facts.error_codes(id);
     set_card_power(device, id, facts);
     if let Some(&cores) = facts.ai_cores.get(&id) {
