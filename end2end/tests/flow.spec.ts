@@ -25,15 +25,13 @@ test('a worker joins by the command of the page, is lost when it is killed, and 
     await expect(page.getByText('No workers yet')).toBeVisible();
   });
 
-  const port = await freePort();
   const command = await test.step('read the command from the page', async () => {
     await page.getByRole('link', { name: 'Add worker' }).first().click();
     await page.getByText('Binary', { exact: true }).click();
     await page.getByLabel('Worker name').fill(name);
-    await page.getByLabel('Worker port').fill(String(port));
     const shown = page.locator('#join-command');
     await expect(shown).toContainText(`--worker-name ${name}`);
-    await expect(shown).toContainText(`--worker-port ${port}`);
+    await expect(shown).not.toContainText('--worker-port');
     await expect(page.getByText('Only the server’s own host can use this address.')).toBeVisible();
     return await shown.innerText();
   });
@@ -72,8 +70,10 @@ test('a worker joins by the command of the page, is lost when it is killed, and 
 /** A host with eight NPUs, a data directory of its own, and `gpustack` on its PATH. */
 async function newHost(lab: Lab) {
   const [{ env }, programs, dataDir] = [await lab.hostWithNpus('normal'), await lab.folder(), await lab.folder()];
+  const port = String(await freePort());
   await symlink(program('gpustack'), join(programs, 'gpustack'));
-  const hostEnv = { ...env, PATH: [programs, env['PATH']].join(delimiter), GPUSTACK_DATA_DIR: dataDir };
+  const PATH = [programs, env['PATH']].join(delimiter);
+  const hostEnv = { ...env, PATH, GPUSTACK_DATA_DIR: dataDir, GPUSTACK_WORKER_PORT: port };
   return { run: (command: string) => lab.start('worker', { command: 'sh', args: ['-c', command], env: hostEnv }) };
 }
 
