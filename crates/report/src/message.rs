@@ -60,7 +60,8 @@ pub struct Facts {
     pub status: Vec<u8>,
 }
 
-/// Readings that moved since they were told last. Positions count along [`crate::reading`]'s walk over a status.
+/// Readings that moved since they were told last. Positions count along one walk over a status, which
+/// both sides share.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Readings {
     /// The facts that they belong to.
