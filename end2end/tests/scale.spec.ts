@@ -60,6 +60,22 @@ test('a list of many is ordered by what the server knows of all, and by name aga
   await expect(rows.first()).toHaveText('npu-00000');
 });
 
+test.describe('the order of the list', () => {
+  test.use({ expectedComplaints: [/net::ERR_/] });
+
+  test('nobody is missing from a list whose order the server did not tell', async ({ page, lab }) => {
+    const server = await lab.server();
+    await lab.fleet(server, 150);
+    await logIn(page, server.url);
+    await page.route('**/ask_order', route => route.abort());
+    const refused = page.waitForEvent('requestfailed', request => request.url().endsWith('/ask_order'));
+    await page.goto(`${server.url}/workers`);
+    await refused;
+    await page.getByRole('searchbox').fill('npu-00149');
+    await expect(row(page, 'npu-00149')).toBeVisible();
+  });
+});
+
 test('a worker that joins or leaves comes into the list and goes from it', async ({ page, lab }) => {
   const server = await lab.server();
   await lab.fleet(server, 3);

@@ -4,7 +4,7 @@
 use crate::ask::ask;
 use crate::browser::{float, set_pixels};
 use crate::fleet::ask::AskOrder;
-use crate::fleet::{Filter, Fleet, FleetPart, ListQuery, Sort, StateFilter, use_fleet};
+use crate::fleet::{Connection, Filter, Fleet, FleetPart, ListQuery, Sort, StateFilter, use_fleet};
 use crate::order::sort;
 use crate::reactive::{effect, memo};
 use api::WorkerId;
@@ -31,11 +31,13 @@ struct Order {
     ids: RwSignal<Vec<WorkerId>>,
     /// Counts questions, so that an answer to an earlier one is not taken for the last one's.
     asked: StoredValue<u64>,
+    /// Whether the last question got no answer.
+    is_owed: StoredValue<bool>,
 }
 
 impl Order {
     fn of(fleet: Fleet) -> Self {
-        Self { fleet, ids: fleet.order(), asked: StoredValue::new(0) }
+        Self { fleet, ids: fleet.order(), asked: StoredValue::new(0), is_owed: StoredValue::new(false) }
     }
 
     /// The server has the figures by which workers are ordered; `then` runs when they are in their order.
@@ -49,13 +51,14 @@ impl Order {
             if self.asked.try_get_value() != number {
                 return;
             }
+            self.is_owed.set_value(answer.is_err());
             // The order stays when the server is not reached; the connection dot says so.
             if let Ok(ids) = answer {
                 self.ids.set(ids);
-                // Who is not known yet is new when it becomes known.
-                self.follow(&untrack(|| self.fleet.members()));
-                then();
             }
+            // Nobody is missing who is not in the order: without an answer, the first one is empty.
+            self.follow(&untrack(|| self.fleet.members()));
+            then();
         });
     }
 
@@ -92,7 +95,8 @@ pub fn use_shown(fleet: Fleet, query: Memo<ListQuery>) -> Shown {
     let ask_order = move || order.ask(query.get_untracked(), look);
     Effect::new(move |before: Option<((Sort, bool), bool)>| {
         let now = (sort.get(), fleet.is_whole());
-        if now.1 && before != Some(now) {
+        let is_reached_again = fleet.connection() == Connection::Live && order.is_owed.get_value();
+        if now.1 && (before != Some(now) || is_reached_again) {
             untrack(ask_order);
         }
         now
