@@ -7,7 +7,9 @@ use crate::handshake::{AcceptError, Gatekeeper, ServerSide};
 use crate::io::BoxedIo;
 use crate::jitter;
 use crate::keys::KeyPair;
+use crate::log_limit::{LogLimit, Turn};
 use crate::meter::Traffic;
+use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::tuning::Tuning;
 use crate::upgrade::{self, Asked, Carrier};
@@ -22,6 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tracing::{debug, info, warn};
@@ -52,6 +55,7 @@ struct Shared {
     registry: Registry,
     tuning: Tuning,
     under_way: Arc<Semaphore>,
+    log_limit: LogLimit,
 }
 
 impl Acceptor {
@@ -70,7 +74,16 @@ impl Acceptor {
             key_rotation: tuning.key_rotation,
         };
         let under_way = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-        Ok(Self { shared: Arc::new(Shared { handshakes, observer, registry, tuning, under_way }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                handshakes,
+                observer,
+                registry,
+                tuning,
+                under_way,
+                log_limit: LogLimit::default(),
+            }),
+        })
     }
 
     /// Answers a request at [`LINK_PATH`](crate::LINK_PATH), and makes a link of its connection once the answer is
@@ -111,10 +124,27 @@ impl Acceptor {
             Ok(begun) => {
                 tokio::spawn(self.keep(begun));
             }
-            Err(AcceptError::Refused(refusal)) => {
+            Err(error) => self.log_failure(peer, &error),
+        }
+    }
+
+    fn log_failure(&self, peer: SocketAddr, error: &AcceptError) {
+        let unlogged = match self.shared.log_limit.take(Instant::now()) {
+            Turn::Log { unlogged } => unlogged,
+            Turn::Skip => return debug!(%peer, "no link came of a connection: {error}"),
+        };
+        if unlogged > 0 {
+            warn!("{unlogged} more connections came to no link, which were not logged");
+        }
+        match error {
+            AcceptError::Refused(Refusal::Declined { detail }) => {
+                let why = String::from_utf8_lossy(detail);
+                warn!(%peer, %why, "a worker was declined");
+            }
+            AcceptError::Refused(refusal) => {
                 warn!(%peer, reason = refusal.name(), "a worker was refused its link: {refusal}");
             }
-            Err(error) => warn!(%peer, "no link came of a connection: {error}"),
+            error => warn!(%peer, "no link came of a connection: {error}"),
         }
     }
 

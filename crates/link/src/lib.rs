@@ -44,6 +44,7 @@ mod handshake;
 mod io;
 mod jitter;
 mod keys;
+mod log_limit;
 mod message;
 mod meter;
 mod outer_tls;

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The worker showed a proof of a token that is not valid.
-    #[error("the join token is not the server's; `cat /var/lib/gpustack/token` on the server prints the right one")]
+    #[error("the join token is not the server's; `gpustack token` on the server's host prints the right one")]
     WrongToken,
     /// The server does not know the worker's key, and the worker showed no token.
     #[error("the server does not know this worker; start it with the server's join token (--token)")]
