@@ -148,6 +148,8 @@ impl Fleet {
     /// One worker vanishes and is there again at once, as after a crash.
     fn churn(&mut self, number: usize) {
         let (Some(worker), Some(playing)) = (self.workers.get(number), self.playing.get_mut(number)) else { return };
+        // nobody is told of a link that this program ends itself
+        self.links = self.links.saturating_sub(1);
         *playing = Playing::start(worker);
     }
 

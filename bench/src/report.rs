@@ -105,6 +105,7 @@ impl Report {
     pub fn of(options: &Options, measured: Measurements) -> Self {
         let minutes = measured.steady.as_secs_f64() / 60.0;
         let joined = measured.joins.count();
+        let workers = options.workers.max(1);
         let watched = &measured.watchers;
         Self {
             workers: options.workers,
@@ -119,7 +120,7 @@ impl Report {
             list_of_100: measured.lists.summary(),
             server: measured.server,
             database_statements_per_minute: measured.statements.map(|count| count as f64 / minutes),
-            bytes_per_worker_and_minute: measured.worker_bytes as f64 / joined.max(1) as f64 / minutes,
+            bytes_per_worker_and_minute: measured.worker_bytes as f64 / f64::from(workers) / minutes,
             watchers: watched.len(),
             watcher_snapshot_bytes: watched.iter().map(|one| one.snapshot_bytes).max().unwrap_or_default(),
             watcher_events: watched.iter().map(|one| one.events).sum(),
