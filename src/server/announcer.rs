@@ -25,6 +25,8 @@ const RING: usize = 16;
 /// So many looks that found nothing to tell, and browsers are told that, lest they and the proxies before them take the
 /// stream for dead.
 const QUIET_LOOKS: u32 = 15;
+/// So many workers are looked at before others have their turn on the same thread.
+const LOOKS_AT_A_TIME: usize = 256;
 
 /// The channel of updates. Cloning it clones a handle.
 #[derive(Clone, Debug)]
@@ -101,7 +103,7 @@ pub async fn run(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        round.look();
+        round.look().await;
         job.succeeded();
     }
 }
@@ -126,7 +128,7 @@ struct Findings {
 }
 
 impl Round {
-    fn look(&mut self) {
+    async fn look(&mut self) {
         if let Some(gap) = self.registry.clock().tick() {
             self.note_gap(gap);
         }
@@ -136,9 +138,13 @@ impl Round {
         self.wall_offset_ms = Some(moment.wall_offset_ms);
         let is_heard = self.announcer.updates.receiver_count() > 0;
         let mut findings = Findings::default();
-        for worker in self.registry.all() {
+        for (number, worker) in self.registry.all().into_iter().enumerate() {
             if self.look_at(&worker, &moment, clock_was_set, is_heard, &mut findings) {
                 findings.announcement.touched.push(worker);
+            }
+            if number % LOOKS_AT_A_TIME == LOOKS_AT_A_TIME - 1 {
+                // ten thousand workers must not keep a request waiting that the same thread is to answer
+                tokio::task::yield_now().await;
             }
         }
         let removed = self.registry.take_removed();
@@ -272,7 +278,7 @@ fn troubles(assessment: &Assessment) -> impl Iterator<Item = &Condition> {
     assessment.conditions.iter().filter(move |condition| {
         let is_own = match condition.kind {
             ConditionKind::Link => !is_silent,
-            ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Identity => true,
+            ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Host | ConditionKind::Identity => true,
             ConditionKind::Heartbeat | ConditionKind::Direct => false,
         };
         is_own && condition.status == ConditionStatus::False
@@ -338,6 +344,8 @@ fn subject(reason: &Reason) -> (Discriminant<Reason>, Option<String>) {
         Reason::DriverNotLoaded { vendor, .. } | Reason::DriverMismatch { vendor, .. } => Some(vendor.clone()),
         Reason::DeviceLost { device, .. } => Some(device.clone()),
         Reason::VisibleDevicesWrong { variable, .. } => Some(variable.clone()),
+        Reason::ClockNotSynchronised { service } => Some(service.clone()),
+        Reason::DiskFull { path, .. } => Some(path.clone()),
         Reason::ClockOffsetZone { half_hours, .. } => Some(half_hours.to_string()),
         _ => None,
     };
@@ -487,7 +495,7 @@ mod tests {
         async fn go_on(&mut self, seconds: u32) {
             for _ in 0..seconds {
                 advance(TICK).await;
-                self.look();
+                self.look().await;
             }
         }
 
@@ -506,7 +514,7 @@ mod tests {
         round.go_on(5).await;
         assert_eq!(round.taken_events(), []);
         advance(Duration::from_mins(3)).await;
-        round.look();
+        round.look().await;
         let gap = WorkerEventKind::ServerGap { seconds: 180 };
         let told: Vec<_> = (1..=50).rev().map(|id| (id, gap.clone())).collect();
         assert_eq!(round.taken_events(), told);
@@ -525,7 +533,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn updates_are_numbered_whether_or_not_somebody_listens() {
         let mut round = round_of(1);
-        round.look();
+        round.look().await;
         assert_eq!(round.announcer.sequence(), 1);
         let mut updates = round.announcer.subscribe();
         round.go_on(1).await;
