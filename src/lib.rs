@@ -4,6 +4,7 @@
 pub mod commands;
 pub mod config;
 pub mod data_dir;
+pub mod doctor;
 pub mod fingerprint;
 pub mod random;
 pub mod server;

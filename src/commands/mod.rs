@@ -1,6 +1,7 @@
 //! The command line: a file for each sub-command.
 
 mod devices;
+mod doctor;
 mod exit;
 mod logging;
 mod output;
@@ -35,6 +36,8 @@ enum Command {
     ResetAdminPassword(settings::ServerStateArgs),
     /// Show what a worker on this host would report.
     Devices(devices::DevicesArgs),
+    /// Look what is wrong with this host, before or after it joins, and say what to do.
+    Doctor(Box<doctor::DoctorArgs>),
 }
 
 /// Reads the command line, does what it says, and tells the outcome.
@@ -52,6 +55,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::Token(args) => token::run(&args),
         Command::ResetAdminPassword(args) => reset_admin_password::run(&args),
         Command::Devices(args) => devices::run(args),
+        Command::Doctor(args) => doctor::run(*args),
     }
 }
 

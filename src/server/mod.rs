@@ -5,6 +5,7 @@ mod assets;
 pub mod auth;
 pub mod dial;
 pub mod error;
+pub mod examination;
 pub mod flush;
 pub mod journal;
 pub mod links;

@@ -1,13 +1,13 @@
 //! The probe: each worker's health check over each way to it, spread over its interval.
 
-use crate::server::dial::{Answer, DialError, Way, dial_worker, ways};
+use crate::server::dial::{Answer, DialError, Way, dial_worker, health_url, ways};
 use crate::server::links::Links;
 use crate::server::registry::assess::Policy;
 use crate::server::registry::facts::{Facts, LinkStanding, ProbeFailure, ProbeOutcome};
 use crate::server::registry::time::{Moment, Monotonic};
 use crate::server::registry::{ProbeSlot, Registry, Worker, assess};
 use crate::server::supervisor::Job;
-use api::{ConditionStatus, WorkerId, WorkerUuid};
+use api::{ConditionStatus, Reason, WorkerId, WorkerUuid};
 use http::StatusCode;
 use link::LinkHandle;
 use serde::Deserialize;
@@ -20,6 +20,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Connecting, asking and reading. A slow network is slow, not dead.
 pub const PROBE_DEADLINE: Duration = Duration::from_secs(10);
+/// Somebody waits for this one, in a handshake that has a deadline of its own.
+const WAY_BACK_DEADLINE: Duration = Duration::from_secs(5);
 /// How often each way of a worker is probed.
 const INTERVAL: Duration = Duration::from_secs(15);
 /// How often a worker is probed directly that is not heard, or that answers over its link and sits behind a firewall:
@@ -240,6 +242,19 @@ async fn ask(registry: &Registry, worker: &Worker, way: Way) -> ProbeOutcome {
     };
     let dialled = dial_worker(&[way], "/healthz", PROBE_DEADLINE).await;
     judge(dialled, uuid, own, |other| registry.by_uuid(other).map(|other| other.facts().row.name.clone()))
+}
+
+/// Tries whether a worker that answers at this address can be reached, in the words of the condition `direct`. It need not
+/// have joined.
+pub async fn try_way(registry: &Registry, uuid: WorkerUuid, ip: &str, port: u16) -> Reason {
+    let way = Way::Direct { ip: ip.to_owned(), port };
+    let dialled = dial_worker(&[way], "/healthz", WAY_BACK_DEADLINE).await;
+    let name_of = |other| registry.by_uuid(other).map(|other| other.facts().row.name.clone());
+    let url = health_url(ip, port);
+    match judge(dialled, uuid, true, name_of) {
+        ProbeOutcome::Answered { round_trip_ms } => Reason::DirectAnswered { url, round_trip_ms },
+        ProbeOutcome::Failed(failure) => assess::probe_reason(&failure, url, ip, WAY_BACK_DEADLINE),
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,8 @@
 //! Looks at the host again and again, and publishes what it sees. Nobody waits for it.
 
-use api::WorkerStatus;
-use detect::{Detector, DetectorConfig, HostSampler};
+use api::{Problem, WorkerStatus};
+use detect::{Detector, DetectorConfig, Environment, HostSampler, Inventory};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -10,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 /// From one look to the next while somebody watches this worker.
 const WATCHED_INTERVAL: Duration = Duration::from_secs(2);
+/// From one look at the host's surroundings to the next: disks fill and clocks lose their servers in hours.
+const ENVIRONMENT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How the host is looked at.
 #[derive(Clone, Debug)]
@@ -26,25 +29,39 @@ impl Default for DetectionConfig {
     }
 }
 
-/// Publishes a status every few seconds until `shutdown`, and more often while `watched`.
+/// What is seen, for those who want to know.
+#[derive(Clone)]
+pub struct Sightings {
+    /// What is told to the server.
+    pub status: watch::Sender<Option<Arc<WorkerStatus>>>,
+    /// The accelerators as they were seen last, point by point.
+    pub inventory: watch::Sender<Option<Arc<Inventory>>>,
+}
+
+/// Publishes what it sees every few seconds until `shutdown`, and more often while `watched`. The worker's state is in
+/// `data_dir`.
 pub async fn run(
     config: DetectionConfig,
-    latest: watch::Sender<Option<Arc<WorkerStatus>>>,
+    data_dir: PathBuf,
+    sightings: Sightings,
     watched: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = look_again_and_again(&config, &latest, watched) => {}
+        () = look_again_and_again(&config, &data_dir, &sightings, watched) => {}
     }
 }
 
 async fn look_again_and_again(
     config: &DetectionConfig,
-    latest: &watch::Sender<Option<Arc<WorkerStatus>>>,
+    data_dir: &Path,
+    sightings: &Sightings,
     mut watched: watch::Receiver<bool>,
 ) {
     let (mut detector, mut host) = (Detector::new(&config.detector), HostSampler::new());
+    let mut surroundings = SlowProblems::new(Environment::new(&config.detector, data_dir));
+    let latest = &sightings.status;
     loop {
         let begun = Instant::now();
         let mut status = WorkerStatus::default();
@@ -53,13 +70,40 @@ async fn look_again_and_again(
             // a tool may take long; the host shows up meanwhile
             latest.send_replace(Some(Arc::new(status.clone())));
         }
-        detector.detect().await.fill(&mut status);
+        let inventory = detector.detect().await;
+        inventory.fill(&mut status);
+        sightings.inventory.send_replace(Some(Arc::new(inventory)));
+        status.problems.extend(surroundings.current().await);
         // readings are told by their place
         if let Some(devices) = &mut status.gpu_devices {
             devices.sort_by_key(|device| device.index);
         }
         latest.send_replace(Some(Arc::new(status)));
         next_look(begun, config.interval, &mut watched).await;
+    }
+}
+
+/// The host's own problems, which come and go slowly.
+struct SlowProblems {
+    environment: Environment,
+    seen: Option<Instant>,
+    problems: Vec<Problem>,
+}
+
+impl SlowProblems {
+    fn new(environment: Environment) -> Self {
+        Self { environment, seen: None, problems: Vec::new() }
+    }
+
+    async fn current(&mut self) -> Vec<Problem> {
+        let age_s = self.seen.map(|seen| seen.elapsed().as_secs());
+        if let Some(age_s) = age_s.filter(|age_s| *age_s < ENVIRONMENT_INTERVAL.as_secs()) {
+            let older = |problem: &Problem| Problem { age_s: problem.age_s + age_s, ..problem.clone() };
+            return self.problems.iter().map(older).collect();
+        }
+        self.problems = self.environment.problems().await;
+        self.seen = Some(Instant::now());
+        self.problems.clone()
     }
 }
 

@@ -104,6 +104,12 @@ impl Identity {
     }
 }
 
+/// The worker of the data directory at `path`, when it has one. Nothing is made there.
+pub fn existing_uuid(path: &Path) -> Option<WorkerUuid> {
+    let text = DataDir::existing(path).ok()?.read(UUID_FILE).ok()??;
+    Uuid::try_parse(text.trim()).ok().filter(|uuid| !uuid.is_nil()).map(WorkerUuid)
+}
+
 fn read_or_make_uuid(data_dir: &DataDir) -> Result<WorkerUuid, IdentityError> {
     let Some(text) = data_dir.read(UUID_FILE)? else {
         let uuid = Uuid::new_v4();

@@ -8,10 +8,13 @@ mod backoff;
 mod cause_log;
 mod clock;
 mod detection;
+mod examination;
+mod examiner;
 mod health;
 mod host;
 mod identity;
 mod join_error;
+mod line;
 mod session;
 mod session_state;
 pub mod status;
@@ -19,15 +22,17 @@ mod trust;
 
 pub use address::AddressError;
 pub use detection::DetectionConfig;
+pub use examiner::{Examiner, ExaminerError};
 pub use health::{BindError, bind};
 pub use host::hostname;
-pub use identity::IdentityError;
+pub use identity::{IdentityError, existing_uuid};
 pub use join_error::{JoinError, Pace};
-pub use session::LinkSetupError;
+pub use line::LinkSetupError;
 pub use trust::TrustError;
 
 use crate::config::{ServerTrust, WorkerConfig};
 use address::{AddressBook, AddressSetting};
+use detection::Sightings;
 use identity::Identity;
 use session::{SessionKeeper, SessionParts};
 use session_state::SessionState;
@@ -82,10 +87,12 @@ pub async fn run_with_detection(
     let addresses = Arc::new(AddressBook::new(address_setting(&config), config.server_url.clone())?);
     let (state, state_seen) = watch::channel(SessionState::Joining { cause: None });
     let (latest, latest_status) = watch::channel(None);
+    let (inventory, latest_inventory) = watch::channel(None);
     let (watched, is_watched) = watch::channel(false);
     let port = listener.local_addr()?.port();
     let router = health::router(Arc::clone(&identity), state_seen);
-    let parts = SessionParts { latest_status, watched, state, router: router.clone() };
+    let over_link = router.clone().merge(examination::routes(&detection.detector, &config.data_dir, latest_inventory));
+    let parts = SessionParts { latest_status, watched, state, router: over_link };
     let keeper = SessionKeeper::new(&config, Arc::clone(&identity), addresses, port, parts)?;
     if !keeper.can_join() {
         return Err(WorkerError::NoToken);
@@ -97,8 +104,10 @@ pub async fn run_with_detection(
     supervise(&tasks, "health endpoint", &shutdown, move |shutdown| {
         health::serve(Arc::clone(&listener), router.clone(), shutdown)
     });
+    let (sightings, data_dir) = (Sightings { status: latest, inventory }, config.data_dir.clone());
     supervise(&tasks, "detection", &shutdown, move |shutdown| {
-        detection::run(DetectionConfig::clone(&detection), latest.clone(), is_watched.clone(), shutdown)
+        let (detection, data_dir) = (DetectionConfig::clone(&detection), data_dir.clone());
+        detection::run(detection, data_dir, sightings.clone(), is_watched.clone(), shutdown)
     });
     supervise(&tasks, "session", &shutdown, move |shutdown| {
         let keeper = Arc::clone(&keeper);

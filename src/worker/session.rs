@@ -6,24 +6,18 @@ use super::cause_log::CauseLog;
 use super::host;
 use super::identity::Identity;
 use super::join_error::{JoinError, Pace};
+use super::line::{Line, LinkSetupError};
 use super::session_state::SessionState;
 use super::status::{self, LatestStatus, StatusSource};
-use super::trust::{self, TrustError};
-use crate::config::{JoinToken, WorkerConfig};
-use crate::data_dir::{DataDirError, LINK_SERVER_KEY, WORKER_LINK_KEY};
-use api::{PROTOCOL_VERSION, RegisterRequest, RegisterResponse, ServerUrl, SessionId, SystemReserved};
+use crate::config::WorkerConfig;
+use crate::data_dir::DataDirError;
+use api::{PROTOCOL_VERSION, RegisterRequest, RegisterResponse, SessionId, SystemReserved};
 use axum::Router;
-use http::Uri;
-use link::{
-    AddressError, AllowedTargets, Carrier, DialConfig, Dialer, DirectTransport, KeyError, KeyPair, Link, PublicKey,
-    ServerAddress, Tuning, Welcome,
-};
+use link::{Carrier, Dialer, Link, Welcome};
 use std::mem::{Discriminant, discriminant};
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -37,29 +31,6 @@ const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::fr
 const HEALTHY_AFTER: Duration = Duration::from_mins(1);
 /// What a server asks for is kept within reason.
 const HEARTBEAT_INTERVALS_S: std::ops::RangeInclusive<u64> = 1..=300;
-/// For each of the server's addresses.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// When the worker stops, requests over the link may end for so long.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
-
-/// Why a worker cannot have a link. Trouble with the network or the server is never among it.
-#[derive(Debug, Error)]
-pub enum LinkSetupError {
-    /// A key file.
-    #[error("a key of this worker's link cannot be used: {0}")]
-    Key(#[from] KeyError),
-    /// The server's URL.
-    #[error("the server URL {url} cannot be used for a link: {problem}")]
-    Url {
-        /// The URL.
-        url: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Whom to trust outside of the link.
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-}
 
 /// Keeps the worker joined.
 pub struct SessionKeeper {
@@ -99,18 +70,6 @@ struct Profile {
     system_reserved: SystemReserved,
 }
 
-/// What links are dialled with.
-struct Line {
-    server: ServerUrl,
-    address: ServerAddress,
-    transport: Arc<DirectTransport>,
-    keys: KeyPair,
-    token: Option<JoinToken>,
-    tuning: Tuning,
-    server_key: Mutex<Option<PublicKey>>,
-    server_key_file: PathBuf,
-}
-
 /// Why a session that stood is over.
 enum SessionEnd {
     Stopped,
@@ -133,18 +92,18 @@ impl SessionKeeper {
             port,
             system_reserved: config.system_reserved,
         };
-        Ok(Self { line: Line::new(config)?, identity, addresses, parts, profile, causes: Mutex::default() })
+        Ok(Self { line: Line::open(config)?, identity, addresses, parts, profile, causes: Mutex::default() })
     }
 
     /// Whether there is anything to join with.
     pub fn can_join(&self) -> bool {
-        self.line.token.is_some() || lock(&self.line.server_key).is_some()
+        self.line.can_join()
     }
 
     /// Runs until `shutdown`; then tells the server that the worker leaves.
     pub async fn run(&self, shutdown: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut dialer = self.line.dialer(*lock(&self.line.server_key));
+        let mut dialer = self.line.dialer(self.line.server_key());
         while !shutdown.is_cancelled() {
             let begun = Instant::now();
             let error = match self.session(&mut dialer, &shutdown).await {
@@ -165,7 +124,7 @@ impl SessionKeeper {
             if begun.elapsed() >= HEALTHY_AFTER {
                 backoff.reset();
             }
-            if matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.token.is_some() {
+            if matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.has_token() {
                 tracing::warn!("the server has another key than before; it has to prove that it knows the join token");
                 dialer = self.line.dialer(None);
             }
@@ -181,7 +140,7 @@ impl SessionKeeper {
         if let JoinError::ServerStopping { retry_after } = error {
             return *retry_after;
         }
-        let proves_token_next = matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.token.is_some();
+        let proves_token_next = matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.has_token();
         let pause = match error.pace() {
             Pace::Slow if !proves_token_next => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
             Pace::Slow | Pace::Quick => backoff.next_pause(),
@@ -206,9 +165,7 @@ impl SessionKeeper {
             () = shutdown.cancelled() => return Ok(SessionEnd::Stopped),
             dialled = Box::pin(dialer.dial(request.into())) => dialled,
         };
-        let link = dialled.map_err(|error| {
-            JoinError::of_dial(&error, &self.line.server, CONNECT_TIMEOUT, &self.line.server_key_file)
-        })?;
+        let link = dialled.map_err(|error| self.line.explain(&error))?;
         let response = self.accept(link.welcome())?;
         Ok(self.serve(link, &response, shutdown).await)
     }
@@ -243,7 +200,7 @@ impl SessionKeeper {
         let mut serving = pin!(link.serve(router, stop.clone()));
         let ended = tokio::select! {
             end = &mut serving => {
-                let failed = JoinError::of_end(&end, &self.line.server);
+                let failed = JoinError::of_end(&end, self.line.server());
                 return failed.map_or(SessionEnd::Stopped, SessionEnd::Failed);
             }
             () = shutdown.cancelled() => SessionEnd::Stopped,
@@ -272,50 +229,6 @@ impl SessionKeeper {
             ip: self.addresses.current().await.address.to_string(),
             port: self.profile.port,
             system_reserved: Some(self.profile.system_reserved),
-        }
-    }
-}
-
-impl Line {
-    fn new(config: &WorkerConfig) -> Result<Self, LinkSetupError> {
-        let url = config.server_url.to_string();
-        let unusable = |problem: String| LinkSetupError::Url { url: url.clone(), problem };
-        let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| unusable(error.to_string()))?;
-        let address = ServerAddress::try_from(&uri).map_err(|error: AddressError| unusable(error.to_string()))?;
-        let outer_tls = trust::outer_tls(&config.server_url, &config.trust)?;
-        let server_key_file = config.data_dir.join(LINK_SERVER_KEY);
-        Ok(Self {
-            server: config.server_url.clone(),
-            transport: Arc::new(DirectTransport::new(address.clone(), outer_tls, CONNECT_TIMEOUT)),
-            address,
-            keys: KeyPair::load_or_make(&config.data_dir.join(WORKER_LINK_KEY))?,
-            token: config.token.clone(),
-            tuning: Tuning { key_rotation: config.key_rotation, drain_deadline: DRAIN_DEADLINE, ..Tuning::default() },
-            server_key: Mutex::new(PublicKey::load(&server_key_file)?),
-            server_key_file,
-        })
-    }
-
-    /// One that takes nobody else for the server than the holder of `server_key`, when that is known.
-    fn dialer(&self, server_key: Option<PublicKey>) -> Dialer {
-        Dialer::new(DialConfig {
-            transport: Arc::clone(&self.transport) as Arc<dyn link::Transport>,
-            address: self.address.clone(),
-            keys: self.keys.clone(),
-            server_key,
-            token: self.token.as_ref().map(|token| link::JoinToken::new(token.expose())),
-            targets: AllowedTargets::none(),
-            tuning: self.tuning.clone(),
-        })
-    }
-
-    fn keep_server_key(&self, key: PublicKey) {
-        let before = lock(&self.server_key).replace(key);
-        if before == Some(key) {
-            return;
-        }
-        if let Err(error) = key.save(&self.server_key_file) {
-            tracing::error!(%error, "the server's key cannot be kept; after a restart this worker needs the join token");
         }
     }
 }

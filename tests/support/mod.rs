@@ -57,19 +57,24 @@ impl Host {
         }
     }
 
+    /// Looks at this host instead of the real one.
+    pub fn detector(&self) -> DetectorConfig {
+        DetectorConfig {
+            root: self.dir.path().to_owned(),
+            // only a test whose tool hangs waits for it
+            tool_deadline: Duration::from_secs(2),
+            path: Some(format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()).into()),
+            ..DetectorConfig::default()
+        }
+    }
+
     pub async fn start_worker(&self, config: WorkerConfig) -> Worker {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        self.start_worker_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), config)
+    }
+
+    pub fn start_worker_on(&self, listener: TcpListener, config: WorkerConfig) -> Worker {
         let address = listener.local_addr().unwrap();
-        let detection = DetectionConfig {
-            detector: DetectorConfig {
-                root: self.dir.path().to_owned(),
-                // only a test whose tool hangs waits for it
-                tool_deadline: Duration::from_secs(2),
-                path: Some(format!("{}:/usr/bin:/bin", self.dir.path().join("bin").display()).into()),
-                ..DetectorConfig::default()
-            },
-            interval: Duration::from_millis(100),
-        };
+        let detection = DetectionConfig { detector: self.detector(), interval: Duration::from_millis(100) };
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let task = tokio::spawn(gpustack::worker::run_with_detection(listener, config, detection, stop));

@@ -4,6 +4,8 @@
 //! lacks does not compile. A message with parameters is a function, so that no sentence is glued from parts.
 
 pub mod add_worker;
+#[cfg(feature = "ssr")]
+pub mod checks;
 pub mod copy;
 pub mod frame;
 pub mod login;

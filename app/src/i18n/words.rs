@@ -34,6 +34,8 @@ pub struct WordMessages {
     /// Condition.
     pub devices: &'static str,
     /// Condition.
+    pub host: &'static str,
+    /// Condition.
     pub identity: &'static str,
     /// Device memory whose kind is not known.
     pub memory: &'static str,
@@ -74,6 +76,7 @@ pub const EN: WordMessages = WordMessages {
     direct: "Direct probe",
     clock: "Clock",
     devices: "Devices",
+    host: "Host",
     identity: "Identity",
     memory: "Memory",
     health_ok: "OK",
@@ -103,6 +106,7 @@ pub const ZH: WordMessages = WordMessages {
     direct: "直连探测",
     clock: "时钟",
     devices: "设备",
+    host: "主机",
     identity: "身份",
     memory: "显存",
     health_ok: "正常",
@@ -160,6 +164,7 @@ impl Messages {
             ConditionKind::Direct => self.words.direct,
             ConditionKind::Clock => self.words.clock,
             ConditionKind::Devices => self.words.devices,
+            ConditionKind::Host => self.words.host,
             ConditionKind::Identity => self.words.identity,
         }
     }

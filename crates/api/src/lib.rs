@@ -3,6 +3,7 @@
 //! Shapes follow GPUStack 0.7's `/v1` where it has the resource, with fields added and none taken away. The crate
 //! does no input or output and builds for the browser.
 
+mod check;
 mod clock;
 mod condition;
 mod error;
@@ -18,7 +19,11 @@ mod status;
 mod tagged;
 mod worker;
 
-pub use clock::{ClockMeasurement, ClockSample};
+pub use check::{
+    Check, CheckProblem, CredentialKind, EXAMINATION_PATH, Examination, ExaminationAnswer, ExaminationRequest,
+    ExaminedWorker, HostReason, NodeAccess, NodeState, PortHolder, Seen, TimeService, Trouble, Verdict, WayBackAddress,
+};
+pub use clock::{ClockMeasurement, ClockSample, ClockVerdict};
 pub use condition::{Condition, ConditionKind, ConditionStatus, Problem, Severity, WorkerState};
 pub use error::{ErrorBody, error_reason};
 pub use event::{WorkerEvent, WorkerEventKind};

@@ -134,6 +134,27 @@ read_by_name! {
         /// No exchange has measured it yet.
         ClockNotMeasured {},
 
+        /// A time service runs on the host and follows nobody.
+        ClockNotSynchronised {
+            /// The service, e.g. `chronyd`.
+            service: String,
+        },
+        /// The hardware clock is kept in local time, not in UTC.
+        HardwareClockLocal {},
+
+        /// The disk with the worker's state is nearly full.
+        DiskFull {
+            /// The directory with the state.
+            path: String,
+            /// What may still be written, in bytes.
+            free_bytes: u64,
+        },
+        /// The process may have few files open at a time.
+        OpenFilesFew {
+            /// How many.
+            limit: u64,
+        },
+
         /// All devices work.
         DevicesWorking {
             /// How many there are.

@@ -3,7 +3,7 @@
 use crate::amd::AMD;
 use crate::ascend::Ascend;
 use crate::cambricon::CAMBRICON;
-use crate::checks::{self, Check, Seen};
+use crate::checks;
 use crate::files::Root;
 use crate::history::{History, Standing};
 use crate::hygon::HYGON;
@@ -15,7 +15,7 @@ use crate::one_tool::OneTool;
 use crate::pci::{self, Accelerator, Driver};
 use crate::problem_ages::ProblemAges;
 use crate::vendor::{Finding, Maker, Outcome, Survey, Vendor};
-use api::{GpuDevice, PciDevice, Problem, Reason, WorkerStatus};
+use api::{Check, GpuDevice, PciDevice, Problem, Reason, Seen, WorkerStatus};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

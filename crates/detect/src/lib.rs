@@ -1,8 +1,9 @@
 //! Host facts and accelerators of the machine this runs on.
 //!
 //! Parsers take text and spawn nothing; [`Detector`] runs the vendors' tools and ties their answers together;
-//! [`HostSampler`] reads what the kernel says of processors, memory and disks. Neither ever fails as a whole: what
-//! cannot be known is absent, and why is a [`api::Problem`] beside the facts that are known.
+//! [`HostSampler`] reads what the kernel says of processors, memory and disks; [`Environment`] goes through what a worker
+//! needs besides. None of them ever fails as a whole: what cannot be known is absent, and why is a [`api::Problem`] or a
+//! [`api::CheckProblem`] beside what is known.
 
 mod amd;
 mod ascend;
@@ -11,6 +12,7 @@ mod cambricon;
 mod card;
 mod checks;
 mod detector;
+mod environment;
 mod figures;
 mod files;
 mod history;
@@ -31,6 +33,6 @@ mod text;
 mod tool;
 mod vendor;
 
-pub use checks::{Check, NodeAccess, NodeState, Seen};
 pub use detector::{Detector, DetectorConfig, Inventory, Printed};
+pub use environment::{Environment, Surroundings, blame_filter};
 pub use host::{HostFacts, HostSampler};

@@ -7,8 +7,8 @@ use crate::pci::{Accelerator, Driver};
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
 use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
-use crate::{DetectorConfig, Printed, Seen};
-use api::{DeviceType, Reason};
+use crate::{DetectorConfig, Printed};
+use api::{DeviceType, Reason, Seen};
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -280,7 +280,7 @@ impl OneTool {
         let vendor = self.description.maker.name().to_owned();
         let library = self.used_library.clone().map(|path| {
             let tool = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            Seen::Tool { tool, path: Some(path) }
+            Seen::Tool { tool, path: Some(path.display().to_string()) }
         });
         let tool = || self.tools.get(self.good_way).map(Tool::seen);
         let mut seen: Vec<Seen> = library.or_else(tool).into_iter().collect();

@@ -32,7 +32,7 @@ impl ProblemAges {
                 continue;
             }
             let began = self.began.remove(&key).unwrap_or_else(|| {
-                tracing::warn!(?severity, ?reason, "an accelerator problem began");
+                tracing::warn!(?severity, ?reason, "a problem of this host began");
                 now
             });
             present.insert(key, began);
@@ -40,7 +40,7 @@ impl ProblemAges {
         }
         for (key, began) in std::mem::replace(&mut self.began, present) {
             let lasted_s = now.saturating_duration_since(began).as_secs();
-            tracing::info!(kind = ?key.kind, subject = key.subject, lasted_s, "an accelerator problem is over");
+            tracing::info!(kind = ?key.kind, subject = key.subject, lasted_s, "a problem of this host is over");
         }
         problems
     }

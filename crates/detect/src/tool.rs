@@ -2,10 +2,10 @@
 //! and a bounded output, and there is never more than one of it. A broken card can make its tool hang in the kernel,
 //! where not even SIGKILL ends it; such a process is left alone and no second one is started beside it.
 
+use crate::Printed;
 use crate::text;
 use crate::vendor::Finding;
-use crate::{Printed, Seen};
-use api::Reason;
+use api::{Reason, Seen};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -121,7 +121,8 @@ impl Tool {
     /// The point of a host's environment that it is.
     pub(crate) fn seen(&self) -> Seen {
         let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
-        Seen::Tool { tool: self.name.to_owned(), path: program.clone() }
+        let path = program.as_ref().map(|path| path.display().to_string());
+        Seen::Tool { tool: self.name.to_owned(), path }
     }
 
     /// The beginning of what it printed at its last runs, one for each question.

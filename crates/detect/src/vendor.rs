@@ -1,8 +1,8 @@
 //! What every vendor's part of the crate gives to the detector.
 
+use crate::Printed;
 use crate::pci::Accelerator;
-use crate::{Printed, Seen};
-use api::{GpuDevice, Reason, Severity};
+use api::{GpuDevice, Reason, Seen, Severity};
 use async_trait::async_trait;
 
 /// A family of accelerators. Each looks for its own devices with its own tool, so that one that hangs or fails hides

@@ -3,8 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on fails the test")]
 
-use api::{AbsentWhy, DeviceHealth, GpuDevice, PowerScope, Reason, Severity};
-use detect::{Check, Detector, DetectorConfig, Inventory, Seen};
+use api::{AbsentWhy, Check, CheckProblem, DeviceHealth, GpuDevice, PowerScope, Reason, Seen, Severity, Trouble};
+use detect::{Detector, DetectorConfig, Inventory};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -450,6 +450,13 @@ async fn a_slow_question_that_hangs_does_not_hang_at_every_look() {
 }
 
 /// Each point with what is wrong with it, the host's own numbers of users aside.
+fn told(problem: &CheckProblem) -> String {
+    match &problem.trouble {
+        Trouble::Reason(reason) => format!(" -> {:?} {reason:?}", problem.severity),
+        Trouble::Host(reason) => format!(" -> {:?} {reason:?}", problem.severity),
+    }
+}
+
 fn points(inventory: &Inventory) -> Vec<String> {
     let point = |check: &Check| {
         let seen = match &check.seen {
@@ -462,8 +469,9 @@ fn points(inventory: &Inventory) -> Vec<String> {
             Seen::Firmware { versions, .. } => format!("firmware: {versions:?}"),
             Seen::Runtime { version, .. } => format!("runtime: {version:?}"),
             Seen::Variable { name, value } => format!("{name}={value}"),
+            other => format!("{other:?}"),
         };
-        let problem = check.problem.as_ref().map(|(severity, reason)| format!(" -> {severity:?} {reason:?}"));
+        let problem = check.problem.as_ref().map(told);
         format!("{seen}{}", problem.unwrap_or_default())
     };
     inventory.checks.iter().map(point).collect()

@@ -88,7 +88,7 @@ impl Gatekeeper for AllComeIn {
     }
 
     async fn admit(&self, applicant: &Applicant, _join_request: Bytes) -> Result<Admission, Refusal> {
-        Ok(Admission { id: applicant.worker_key.to_string().into(), answer: Bytes::new() })
+        Ok(Admission::Link { id: applicant.worker_key.to_string().into(), answer: Bytes::new() })
     }
 }
 

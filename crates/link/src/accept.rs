@@ -124,6 +124,7 @@ impl Acceptor {
             Ok(begun) => {
                 tokio::spawn(self.keep(begun));
             }
+            Err(AcceptError::Answered) => debug!(%peer, "a question was answered"),
             Err(error) => self.log_failure(peer, &error),
         }
     }

@@ -151,6 +151,20 @@ impl Dialer {
 
     /// Makes one attempt. Dropping the future ends it.
     pub async fn dial(&mut self, join_request: Bytes) -> Result<Link, DialError> {
+        let (stream, traffic, welcome) = self.join(join_request).await?;
+        // from now on nobody else is taken for the server
+        self.config.server_key = Some(welcome.server_key);
+        let (targets, tuning) = (Arc::clone(&self.targets), self.config.tuning.clone());
+        Ok(Link { stream, traffic, targets, tuning, welcome })
+    }
+
+    /// Asks the server something, as one that may join, and wants no link for it. The connection ends with the answer.
+    pub async fn ask(&mut self, question: Bytes) -> Result<Welcome, DialError> {
+        let (_, _, welcome) = self.join(question).await?;
+        Ok(welcome)
+    }
+
+    async fn join(&mut self, request: Bytes) -> Result<(WorkerStream, Arc<Traffic>, Welcome), DialError> {
         self.generation.attempt += 1;
         let DialConfig { transport, address, tuning, .. } = &self.config;
         let deadline = tuning.handshake_deadline;
@@ -159,18 +173,10 @@ impl Dialer {
         let late = |step| move |_| DialError::Deadline { step, deadline };
         let (io, carrier) = upgraded.map_err(late(Step::Answer))??;
         let traffic = Traffic::new();
-        let joined = time::timeout(deadline, self.worker_side(join_request).join(io, &traffic)).await;
+        let joined = time::timeout(deadline, self.worker_side(request).join(io, &traffic)).await;
         let Joined { stream, server_key, answer } = joined.map_err(late(Step::Join))??;
         self.carrier = carrier;
-        // from now on nobody else is taken for the server
-        self.config.server_key = Some(server_key);
-        Ok(Link {
-            stream,
-            traffic,
-            targets: Arc::clone(&self.targets),
-            tuning: self.config.tuning.clone(),
-            welcome: Welcome { server_key, answer, carrier },
-        })
+        Ok((stream, traffic, Welcome { server_key, answer, carrier }))
     }
 
     /// Keeps a link until `shutdown`, or until `user` gives up: dials, serves, waits, and dials again. Waits are random

@@ -42,13 +42,18 @@ pub struct Applicant {
     pub peer: SocketAddr,
 }
 
-/// What a worker is let in with.
+/// What comes of a worker's request.
 #[derive(Clone, Debug)]
-pub struct Admission {
-    /// The name under which the link is found; a newer link of the same name replaces an older one.
-    pub id: Box<str>,
-    /// The answer to the worker's join request.
-    pub answer: Bytes,
+pub enum Admission {
+    /// It gets a link.
+    Link {
+        /// The name under which the link is found; a newer link of the same name replaces an older one.
+        id: Box<str>,
+        /// The answer to the worker's join request.
+        answer: Bytes,
+    },
+    /// It had a question and nothing else: this is the answer, and no link comes of it.
+    Answer(Bytes),
 }
 
 /// Decides who may come in. All questions have to be answered before the deadline of the handshake.
@@ -84,6 +89,9 @@ pub enum AcceptError {
     /// It took too long.
     #[error("the handshake took more than {0:?}")]
     Deadline(Duration),
+    /// The worker asked something, was told, and wanted no link.
+    #[error("a question was answered")]
+    Answered,
     /// The attempt took so long that it no longer counts.
     #[error("a newer link of the same worker stands already, or the server is stopping")]
     TooLate,
@@ -122,6 +130,10 @@ impl ServerSide {
                 let stream = Rekeyed::new(tls, self.key_rotation, Arc::clone(traffic));
                 Ok(Accepted { stream, applicant, id })
             }
+            Err(AcceptError::Answered) => {
+                say_farewell(&mut tls, None).await;
+                Err(AcceptError::Answered)
+            }
             Err(error) => {
                 turn_away(&mut tls, &error).await;
                 Err(error)
@@ -157,21 +169,32 @@ impl ServerSide {
             return Err(MessageError::Malformed.into());
         };
         let admission = self.gatekeeper.admit(&applicant, request).await.map_err(AcceptError::Refused)?;
-        message::write(tls, &Message::Welcome(admission.answer)).await.map_err(MessageError::Io)?;
-        Ok((applicant, admission.id))
+        let (id, answer) = match admission {
+            Admission::Link { id, answer } => (Some(id), answer),
+            Admission::Answer(answer) => (None, answer),
+        };
+        message::write(tls, &Message::Welcome(answer)).await.map_err(MessageError::Io)?;
+        Ok((applicant, id.ok_or(AcceptError::Answered)?))
     }
 }
 
-/// Tells the worker why, and waits until it has read that: closing with its bytes unread would reset the connection, and
-/// the reason might never arrive.
+/// Tells the worker why.
 async fn turn_away<IO: AsyncRead + AsyncWrite + Unpin>(io: &mut IO, error: &AcceptError) {
     let refusal = match error {
         AcceptError::Refused(refusal) => refusal.clone(),
         AcceptError::Message(MessageError::Io(_)) => return,
         _ => Refusal::Malformed,
     };
+    say_farewell(io, Some(Message::Refused(refusal))).await;
+}
+
+/// Ends the connection and waits until the worker has read the last word: closing with its bytes unread would reset the
+/// connection, and the last word might never arrive.
+async fn say_farewell<IO: AsyncRead + AsyncWrite + Unpin>(io: &mut IO, last_word: Option<Message>) {
     let farewell = async {
-        message::write(io, &Message::Refused(refusal)).await?;
+        if let Some(message) = last_word {
+            message::write(io, &message).await?;
+        }
         io.shutdown().await?;
         let mut unread = [0; 1024];
         while io.read(&mut unread).await? > 0 {}

@@ -179,7 +179,8 @@ impl KeyPair {
         Arc::clone(&self.certified)
     }
 
-    fn load(path: &Path) -> Result<Option<Self>, KeyError> {
+    /// Reads the key in the file at `path`; `None` where there is no file.
+    pub fn load(path: &Path) -> Result<Option<Self>, KeyError> {
         let Some(text) = read_small(path)? else { return Ok(None) };
         let no_key = || KeyError::NoPrivateKey { path: path.to_owned() };
         let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|_| no_key())?;

@@ -3,8 +3,12 @@
 use super::link_id;
 use crate::server::error::ApiError;
 use crate::server::membership::{Membership, Proof, unsupported_protocol};
+use crate::server::probe;
 use crate::server::registry::Registry;
-use api::{PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse};
+use api::{
+    ExaminationAnswer, ExaminedWorker, PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse,
+    WayBackAddress,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
@@ -24,9 +28,13 @@ pub struct WorkerGatekeeper {
     pub membership: Membership,
 }
 
+/// What is the same in all that a worker may say, in every version.
 #[derive(Deserialize)]
-struct ProtocolOnly {
+struct Opening {
     protocol: u32,
+    /// There when a doctor asks.
+    #[serde(default)]
+    examine: Option<ExaminedWorker>,
 }
 
 #[async_trait]
@@ -46,9 +54,12 @@ impl Gatekeeper for WorkerGatekeeper {
 
     async fn admit(&self, applicant: &Applicant, join_request: Bytes) -> Result<Admission, Refusal> {
         // before all else: another version's request may have other fields
-        let ProtocolOnly { protocol } = serde_json::from_slice(&join_request).map_err(|_| Refusal::Malformed)?;
+        let Opening { protocol, examine } = serde_json::from_slice(&join_request).map_err(|_| Refusal::Malformed)?;
         if protocol != PROTOCOL_VERSION {
             return Err(refusal(&unsupported_protocol(protocol)));
+        }
+        if let Some(worker) = examine {
+            return Ok(Admission::Answer(self.examine(worker).await));
         }
         let request: RegisterRequest = serde_json::from_slice(&join_request)
             .map_err(|error| refusal(&ApiError::invalid(format!("the worker's request is not understood: {error}"))))?;
@@ -66,7 +77,33 @@ impl Gatekeeper for WorkerGatekeeper {
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let answer = serde_json::to_vec(&response).unwrap_or_default().into();
-        Ok(Admission { id: link_id(worker.id()), answer })
+        Ok(Admission::Link { id: link_id(worker.id()), answer })
+    }
+}
+
+impl WorkerGatekeeper {
+    /// Tells a doctor what only the server can see. Nothing changes by it.
+    async fn examine(&self, worker: ExaminedWorker) -> Bytes {
+        let wall_ms = || {
+            let moment = self.registry.moment();
+            moment.wall_ms(moment.now)
+        };
+        let received_ms = wall_ms();
+        let way_back = match &worker.way_back {
+            Some(WayBackAddress { ip, port }) => {
+                Some(probe::try_way(&self.registry, worker.worker_uuid, &ip.to_string(), *port).await)
+            }
+            None => None,
+        };
+        let known = self.registry.by_uuid(worker.worker_uuid);
+        let answer = ExaminationAnswer {
+            server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            received_ms,
+            returned_ms: wall_ms(),
+            known_as: known.map(|known| known.facts().row.name.clone()),
+            way_back,
+        };
+        serde_json::to_vec(&answer).unwrap_or_default().into()
     }
 }
 

@@ -4,21 +4,10 @@ use super::facts::{Facts, LinkStanding, ProbeFailure, ProbeOutcome, Sighting, he
 use super::time::{Moment, Monotonic};
 use crate::server::dial::health_url;
 use crate::server::probe::PROBE_DEADLINE;
-use api::{ClockMeasurement, Condition, ConditionKind, ConditionStatus, DeviceHealth, Reason, Severity, WorkerState};
+use api::{ClockVerdict, Condition, ConditionKind, ConditionStatus, DeviceHealth, Reason, Severity, WorkerState};
 use http::StatusCode;
 use std::time::Duration;
 
-/// Beyond this the clocks differ.
-const CLOCK_WARNING_MS: i64 = 1_000;
-/// Beyond this certificates, logs and schedules go wrong.
-const CLOCK_ERROR_MS: i64 = 30_000;
-const HALF_HOUR_MS: i64 = 30 * 60 * 1_000;
-/// A time zone fault is at least half an hour, with a minute left for the drift that comes with it.
-const ZONE_LEAST_MS: i64 = 29 * 60 * 1_000;
-/// The zone farthest from UTC is 14 hours away.
-const ZONE_MOST_MS: i64 = (14 * 60 + 1) * 60 * 1_000;
-/// How far from a whole number of half hours a zone fault may be, for the drift that comes with it.
-const ZONE_NEAR_MS: i64 = 90 * 1_000;
 /// A worker whose link ended dials another within half a second, unless something is wrong. With the look that follows
 /// every second, a link that does not come back is shown within two.
 const LINK_RETURNS: Duration = Duration::from_secs(1);
@@ -233,17 +222,18 @@ fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
             (Severity::Ok, Reason::DirectAnswered { url, round_trip_ms: *round_trip_ms })
         }
         Some(ProbeOutcome::Failed(failure)) => {
-            (severity_of_failed_way(facts, moment), probe_reason(failure, url, &facts.row.ip))
+            (severity_of_failed_way(facts, moment), probe_reason(failure, url, &facts.row.ip, PROBE_DEADLINE))
         }
     };
     let since_ms = facts.probe.outcome.as_ref().map(|_| moment.wall_ms(facts.probe.since));
     Condition { kind: ConditionKind::Direct, status, severity, reason, since_ms }
 }
 
-fn probe_reason(failure: &ProbeFailure, url: String, host: &str) -> Reason {
+/// What a failed probe is called, which had so much time.
+pub fn probe_reason(failure: &ProbeFailure, url: String, host: &str, deadline: Duration) -> Reason {
     match failure {
         ProbeFailure::Refused => Reason::DirectRefused { url },
-        ProbeFailure::TimedOut => Reason::DirectTimedOut { url, timeout_s: PROBE_DEADLINE.as_secs() },
+        ProbeFailure::TimedOut => Reason::DirectTimedOut { url, timeout_s: deadline.as_secs() },
         ProbeFailure::NotResolved => Reason::DirectNotResolved { url, host: host.to_owned() },
         ProbeFailure::NoRoute => Reason::DirectNoRoute { url },
         ProbeFailure::Closed => Reason::DirectClosed { url },
@@ -252,63 +242,23 @@ fn probe_reason(failure: &ProbeFailure, url: String, host: &str) -> Reason {
     }
 }
 
-/// What a clock's measurement means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockVerdict {
-    /// How much it matters.
-    pub severity: Severity,
-    /// The half hours that it is off by, when it is off as by a wrong time zone.
-    pub half_hours: Option<i32>,
-}
-
-/// Judges a clock. Only what lies beyond the error bar is held against it.
-pub fn clock_verdict(measured: ClockMeasurement) -> ClockVerdict {
-    let distance_ms = measured.offset_ms.saturating_abs();
-    let certain_ms = distance_ms.saturating_sub(measured.error_ms.max(0));
-    let severity = if certain_ms <= CLOCK_WARNING_MS {
-        Severity::Ok
-    } else if certain_ms <= CLOCK_ERROR_MS {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
-    let half_hours = if severity == Severity::Ok { None } else { zone_fault(measured.offset_ms) };
-    ClockVerdict { severity, half_hours }
-}
-
-fn zone_fault(offset_ms: i64) -> Option<i32> {
-    let distance_ms = offset_ms.saturating_abs();
-    if !(ZONE_LEAST_MS..=ZONE_MOST_MS).contains(&distance_ms) {
-        return None;
-    }
-    let half_hours = distance_ms.saturating_add(HALF_HOUR_MS / 2) / HALF_HOUR_MS;
-    if (distance_ms - half_hours * HALF_HOUR_MS).abs() > ZONE_NEAR_MS {
-        return None;
-    }
-    i32::try_from(half_hours * offset_ms.signum()).ok()
-}
-
 fn clock_condition(facts: &Facts, moment: &Moment) -> Condition {
     let kind = ConditionKind::Clock;
     let Some(clock) = facts.clock else {
         let reason = Reason::ClockNotMeasured {};
         return Condition { kind, status: ConditionStatus::Unknown, severity: Severity::Ok, reason, since_ms: None };
     };
-    let ClockMeasurement { offset_ms, error_ms } = clock.measured;
-    let verdict = clock_verdict(clock.measured);
-    let (status, reason) = match (verdict.severity, verdict.half_hours) {
-        (Severity::Ok, _) => (ConditionStatus::True, Reason::ClockInSync { offset_ms, error_ms }),
-        (_, Some(half_hours)) => (ConditionStatus::False, Reason::ClockOffsetZone { offset_ms, error_ms, half_hours }),
-        (_, None) => (ConditionStatus::False, Reason::ClockOffset { offset_ms, error_ms }),
-    };
-    Condition { kind, status, severity: verdict.severity, reason, since_ms: Some(moment.wall_ms(clock.since)) }
+    let ClockVerdict { severity, .. } = clock.measured.verdict();
+    let status = if severity == Severity::Ok { ConditionStatus::True } else { ConditionStatus::False };
+    let reason = clock.measured.reason();
+    Condition { kind, status, severity, reason, since_ms: Some(moment.wall_ms(clock.since)) }
 }
 
 fn device_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Condition>) {
     let before = conditions.len();
-    let mut wrong = |severity, reason, since| {
+    let mut wrong = |severity, reason: Reason, since| {
         conditions.push(Condition {
-            kind: ConditionKind::Devices,
+            kind: kind_of_problem(&reason),
             status: ConditionStatus::False,
             severity,
             reason,
@@ -346,8 +296,17 @@ fn device_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Condit
         let since = facts.status.missing_since.unwrap_or(facts.status.count_since);
         wrong(severity, Reason::DevicesMissing { expected, found }, since);
     }
-    if conditions.len() == before {
+    if conditions.iter().skip(before).all(|condition| condition.kind != ConditionKind::Devices) {
         conditions.push(devices_without_trouble(found, moment.wall_ms(facts.status.count_since)));
+    }
+}
+
+/// A worker tells of its host's problems as it tells of its devices'.
+fn kind_of_problem(reason: &Reason) -> ConditionKind {
+    match reason {
+        Reason::ClockNotSynchronised { .. } | Reason::HardwareClockLocal {} => ConditionKind::Clock,
+        Reason::DiskFull { .. } | Reason::OpenFilesFew { .. } => ConditionKind::Host,
+        _ => ConditionKind::Devices,
     }
 }
 
@@ -394,7 +353,7 @@ mod tests {
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::Grace;
     use super::*;
-    use api::{LinkCarrier, LinkLoss, Maintenance, Problem};
+    use api::{ClockMeasurement, LinkCarrier, LinkLoss, Maintenance, Problem};
     use proptest::prelude::*;
 
     const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
@@ -618,36 +577,6 @@ mod tests {
         let state = state(facts, &moment, &POLICY);
         assert_eq!(assess(facts, &moment, &POLICY).state, state);
         state
-    }
-
-    #[test]
-    fn a_clock_is_judged_beyond_its_error_bar() {
-        let minute = 60_000;
-        let table = [
-            (0, 10, Severity::Ok, None),
-            (1_009, 10, Severity::Ok, None),
-            (-1_011, 10, Severity::Warning, None),
-            (5_000, 4_500, Severity::Ok, None),
-            (187_000, 20, Severity::Error, None),
-            (30_020, 20, Severity::Warning, None),
-            (30_021, 20, Severity::Error, None),
-            (480 * minute + 3_000, 20, Severity::Error, Some(16)),
-            (-480 * minute - 89_000, 20, Severity::Error, Some(-16)),
-            (-480 * minute - 91_000, 20, Severity::Error, None),
-            (330 * minute, 20, Severity::Error, Some(11)),
-            (345 * minute, 20, Severity::Error, None),
-            (29 * minute, 20, Severity::Error, Some(1)),
-            (29 * minute - 1, 20, Severity::Error, None),
-            (14 * 60 * minute + minute, 20, Severity::Error, Some(28)),
-            (14 * 60 * minute + minute + 1, 20, Severity::Error, None),
-            (-1_790_000_000_000, 20, Severity::Error, None),
-            (i64::MIN, i64::MIN, Severity::Error, None),
-            (i64::MAX, i64::MAX, Severity::Ok, None),
-        ];
-        for (offset_ms, error_ms, severity, half_hours) in table {
-            let verdict = clock_verdict(ClockMeasurement { offset_ms, error_ms });
-            assert_eq!(verdict, ClockVerdict { severity, half_hours }, "{offset_ms} ± {error_ms}");
-        }
     }
 
     #[test]

@@ -307,9 +307,9 @@ impl Facts {
     pub fn measure_clock(&mut self, measured: ClockMeasurement, now: Monotonic) {
         // a negative error would make any offset look certain
         let measured = ClockMeasurement { error_ms: measured.error_ms.max(0), ..measured };
-        let verdict = super::assess::clock_verdict(measured);
+        let verdict = measured.verdict();
         let before = self.clock;
-        let unchanged = before.filter(|before| super::assess::clock_verdict(before.measured) == verdict);
+        let unchanged = before.filter(|before| before.measured.verdict() == verdict);
         let since = unchanged.map_or(now, |before| before.since);
         self.untold.shape |= unchanged.is_none();
         self.untold.readings |= before

@@ -11,9 +11,11 @@ use crate::server::ServerState;
 use crate::server::announcer::Announcer;
 use crate::server::auth::{AdminUser, Caller};
 use crate::server::error::ApiError;
+use crate::server::examination::examine;
+use crate::server::links::Links;
 use crate::server::membership::Membership;
 use crate::server::registry::{self, Registry, view};
-use api::{Page, Worker, WorkerChange, WorkerId, WorkerReport, WorkerUuid};
+use api::{Examination, Page, Worker, WorkerChange, WorkerId, WorkerReport, WorkerUuid};
 use axum::Json;
 use axum::extract::{FromRef, FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
@@ -22,6 +24,9 @@ use serde::Deserialize;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// A link that ended comes back within seconds.
+const EXAMINATION_RETRY_S: u64 = 5;
 
 /// Who may ask here.
 pub enum Asker {
@@ -81,6 +86,10 @@ impl ListQuery {
             (None, Some(uuid)) => parse_uuid(uuid).and_then(|uuid| registry.by_uuid(uuid)).into_iter().collect(),
             (None, None) => registry.all(),
         };
+        if self.name.is_none() && self.uuid.is_none() && self.search.is_none() {
+            // each look at a worker waits for whoever changes it at that moment
+            return candidates;
+        }
         candidates.into_iter().filter(|worker| self.matches(worker)).collect()
     }
 }
@@ -197,6 +206,28 @@ pub async fn read(
     }
 }
 
+/// Has a worker look at its host, point by point, now: what `gpustack doctor` prints there.
+#[utoipa::path(
+    get, path = "/v1/workers/{id}/examination", tag = "workers",
+    params(("id" = i64, Path, description = "The worker's row.")),
+    responses(
+        (status = 200, body = Examination),
+        (status = 404, body = api::ErrorBody),
+        (status = 503, body = api::ErrorBody, description = "The worker cannot be asked at this moment."),
+    ),
+    security(("session" = []), ("api_key" = [])),
+)]
+pub async fn examination(
+    State(registry): State<Registry>,
+    State(links): State<Links>,
+    _: AdminUser,
+    PathOf(id): PathOf<WorkerId>,
+) -> Result<Json<Examination>, ApiError> {
+    let worker = registry.get(id).ok_or_else(|| ApiError::not_found("worker"))?;
+    let examined = examine(&worker, &links).await;
+    examined.map(Json).map_err(|error| ApiError::unavailable(error.to_string(), EXAMINATION_RETRY_S))
+}
+
 /// Changes a worker: its labels and maintenance for an administrator; for a GPUStack 0.7 worker its own row, which is
 /// its heartbeat.
 #[utoipa::path(
@@ -285,4 +316,5 @@ pub fn routes() -> utoipa_axum::router::OpenApiRouter<ServerState> {
         .routes(utoipa_axum::routes!(list, create))
         .routes(utoipa_axum::routes!(read, update, delete))
         .routes(utoipa_axum::routes!(allow_replacement))
+        .routes(utoipa_axum::routes!(examination))
 }

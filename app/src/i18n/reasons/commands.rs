@@ -82,8 +82,10 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         Reason::DirectNotResolved { host, .. } => {
             vec![places.server.clone(), format!("getent hosts {host}"), "cat /etc/resolv.conf /etc/hosts".to_owned()]
         }
-        Reason::ClockOffset { .. } => wrong_clock(OsFamily::of(os), places),
-        Reason::ClockOffsetZone { .. } => wrong_zone(OsFamily::of(os), places),
+        Reason::ClockOffset { .. } | Reason::ClockNotSynchronised { .. } => wrong_clock(OsFamily::of(os), places),
+        Reason::ClockOffsetZone { .. } | Reason::HardwareClockLocal {} => wrong_zone(OsFamily::of(os), places),
+        Reason::DiskFull { path, .. } => vec![places.worker, format!("df -h {path}")],
+        Reason::OpenFilesFew { .. } => vec![places.worker, "ulimit -n".to_owned()],
         Reason::ToolTimedOut { tool, .. } => {
             vec![places.worker, format!("timeout 60 {}", query(tool)), "dmesg -T | tail -n 50".to_owned()]
         }

@@ -126,6 +126,10 @@ pub(crate) mod tests {
             Reason::ClockOffset { offset_ms: -187_000, error_ms: 4 },
             Reason::ClockOffsetZone { offset_ms: 28_800_000, error_ms: 4, half_hours: 16 },
             Reason::ClockNotMeasured {},
+            Reason::ClockNotSynchronised { service: "chronyd".to_owned() },
+            Reason::HardwareClockLocal {},
+            Reason::DiskFull { path: "/var/lib/gpustack".to_owned(), free_bytes: 7 << 20 },
+            Reason::OpenFilesFew { limit: 256 },
             Reason::DevicesWorking { count: 8 },
             Reason::DevicesNone {},
             Reason::DevicesAwaited {},
@@ -184,6 +188,10 @@ pub(crate) mod tests {
                 | Reason::ClockOffset { .. }
                 | Reason::ClockOffsetZone { .. }
                 | Reason::ClockNotMeasured { .. }
+                | Reason::ClockNotSynchronised { .. }
+                | Reason::HardwareClockLocal { .. }
+                | Reason::DiskFull { .. }
+                | Reason::OpenFilesFew { .. }
                 | Reason::DevicesWorking { .. }
                 | Reason::DevicesNone { .. }
                 | Reason::DevicesAwaited { .. }

@@ -61,7 +61,8 @@ fn keys(conditions: &[Condition]) -> Vec<ConditionKey> {
 
 /// Whether it was so when the worker was last heard, and nobody knows how it is now.
 fn is_past(worker: &WorkerView, kind: ConditionKind) -> bool {
-    worker.state == WorkerState::NotReady && matches!(kind, ConditionKind::Clock | ConditionKind::Devices)
+    worker.state == WorkerState::NotReady
+        && matches!(kind, ConditionKind::Clock | ConditionKind::Devices | ConditionKind::Host)
 }
 
 fn seen(condition: &Condition, is_past: bool) -> (Severity, ConditionStatus) {

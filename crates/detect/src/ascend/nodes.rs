@@ -2,10 +2,9 @@
 //! products.
 
 use super::environment::TOOL;
-use crate::checks::{NodeAccess, NodeState, Seen};
 use crate::files::Root;
 use crate::vendor::Finding;
-use api::{Reason, Severity};
+use api::{NodeAccess, NodeState, Reason, Seen, Severity};
 use rustix::fs::{Access, access};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,7 @@
 //! What the kernel says of this host: processors, memory, file systems, uptime.
 
 mod filesystems;
-mod os_release;
+pub(crate) mod os_release;
 
 use api::{CpuInfo, FileSystem, KernelInfo, MemoryInfo, OsInfo, SwapInfo, UptimeInfo, WorkerStatus};
 use chrono::{DateTime, Local};
@@ -159,7 +159,8 @@ fn percent(used: u64, total: u64) -> f64 {
     (used as f64 * 100.0 / total as f64).min(100.0)
 }
 
-fn kernel() -> KernelInfo {
+/// The kernel that runs.
+pub(crate) fn kernel() -> KernelInfo {
     let uname = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     KernelInfo {

@@ -3,7 +3,7 @@
 use api::OsInfo;
 
 /// The distribution's name and version. None when the file names none.
-pub(super) fn parse(text: &str) -> Option<OsInfo> {
+pub(crate) fn parse(text: &str) -> Option<OsInfo> {
     let value = |wanted: &str| text.lines().find_map(|line| assignment(line, wanted));
     let name = value("NAME").or_else(|| value("ID"))?;
     Some(OsInfo { name, version: value("VERSION").or_else(|| value("VERSION_ID")).unwrap_or_default() })

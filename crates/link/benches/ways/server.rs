@@ -40,7 +40,7 @@ impl Gatekeeper for AllComeIn {
 
     async fn admit(&self, _applicant: &Applicant, dialled: Bytes) -> Result<Admission, Refusal> {
         let id = String::from_utf8_lossy(&dialled).into_owned();
-        Ok(Admission { id: id.into(), answer: Bytes::new() })
+        Ok(Admission::Link { id: id.into(), answer: Bytes::new() })
     }
 }
 

@@ -26,7 +26,7 @@ impl Gatekeeper for TokenGate {
 
     async fn admit(&self, _applicant: &Applicant, join_request: Bytes) -> Result<Admission, Refusal> {
         self.join_requests.lock().unwrap().push(join_request);
-        Ok(Admission { id: "worker".into(), answer: Bytes::from_static(b"welcome") })
+        Ok(Admission::Link { id: "worker".into(), answer: Bytes::from_static(b"welcome") })
     }
 }
 

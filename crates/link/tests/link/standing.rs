@@ -56,6 +56,19 @@ async fn a_newer_link_takes_over_and_who_waits_for_the_older_is_told() {
     assert_eq!(ask(&old, "/hello").await.unwrap_err(), RequestError::Closed(CloseReason::Replaced));
 }
 
+#[tokio::test]
+async fn a_question_is_answered_and_no_link_comes_of_it_nor_goes() {
+    let server = Server::start().await;
+    let worker = Worker::of(&server);
+    let _serving = worker.serve(hello()).await;
+    let standing = server.opened(1).await;
+    // the same worker asks beside its link
+    let answer = soon(worker.dialer().ask(Bytes::from_static(b"?clocks"))).await.unwrap();
+    assert_eq!(answer.answer, Bytes::from_static(b"about clocks"));
+    assert_eq!((server.opened_count(), standing.close_reason()), (1, None));
+    assert_eq!(text(ask(&standing, "/hello").await.unwrap()).await, "hello");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_at_once_exactly_one_stands_in_the_end() {
     let server = Server::start().await;

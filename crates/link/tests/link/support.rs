@@ -73,12 +73,15 @@ impl Gatekeeper for Gate {
 
     async fn admit(&self, applicant: &Applicant, join_request: Bytes) -> Result<Admission, Refusal> {
         self.join_requests.lock().unwrap().push(join_request.clone());
+        if let Some(question) = join_request.strip_prefix(b"?") {
+            return Ok(Admission::Answer([b"about ", question].concat().into()));
+        }
         if let Some(refusal) = self.declines.lock().unwrap().clone() {
             return Err(refusal);
         }
         let name = String::from_utf8_lossy(&join_request).into_owned().into_boxed_str();
         let id = self.known.lock().unwrap().entry(applicant.worker_key).or_insert(name).clone();
-        Ok(Admission { id, answer: Bytes::from_static(b"welcome") })
+        Ok(Admission::Link { id, answer: Bytes::from_static(b"welcome") })
     }
 }
 
