@@ -43,6 +43,9 @@ pub struct DoctorArgs {
     /// Trust a server that shows the certificate with this fingerprint, and no other
     #[arg(long, value_name = "FINGERPRINT")]
     server_fingerprint: Option<String>,
+    /// The worker's name; taken so that a worker's flags can be given as they are
+    #[arg(long, value_name = "NAME")]
+    worker_name: Option<String>,
     /// Where the worker keeps its state [default: /var/lib/gpustack]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
@@ -220,6 +223,7 @@ impl DoctorArgs {
             (Key::WorkerIp, self.worker_ip),
             (Key::WorkerIfname, self.worker_ifname),
             (Key::WorkerPort, self.worker_port),
+            (Key::WorkerName, self.worker_name),
             (Key::CaFile, self.ca_file),
             (Key::ServerFingerprint, self.server_fingerprint),
         ];

@@ -127,12 +127,8 @@ pub struct AddWorkerMessages {
     pub way_back_text: fn(u16) -> String,
     /// Heading of the check.
     pub check: &'static str,
-    /// Under it, for Ascend containers.
-    pub check_text_npu: &'static str,
-    /// Under it, for other containers.
-    pub check_text_docker: &'static str,
-    /// Under it, for the program itself.
-    pub check_text_binary: &'static str,
+    /// Under it.
+    pub check_text: &'static str,
     /// Heading of the join command.
     pub join: &'static str,
     /// Under it, for a container.
@@ -239,9 +235,7 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
         )
     },
     check: "On the host: check first",
-    check_text_npu: "The first line must list the NPUs and their nodes, the second must answer.",
-    check_text_docker: "The first line must name a Docker server, the second must answer.",
-    check_text_binary: "The first line must list the devices, the second must answer.",
+    check_text: "It says line by line what is in order, what is not, and what to do. Nothing changes by it.",
     join: "On the host: join",
     join_text_container: "Docker starts the worker again after a reboot. The token in it is a secret.",
     join_text_binary: |version| {
@@ -341,9 +335,7 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
         )
     },
     check: "在节点主机上：先检查",
-    check_text_npu: "第一行应列出 NPU 及其设备节点，第二行应有应答。",
-    check_text_docker: "第一行应显示 Docker 服务版本，第二行应有应答。",
-    check_text_binary: "第一行应列出设备，第二行应有应答。",
+    check_text: "它会逐项说明哪些正常、哪些有问题以及如何处理，不做任何更改。",
     join: "在节点主机上：加入",
     join_text_container: "主机重启后 Docker 会自动拉起节点。命令中含有令牌，请注意保密。",
     join_text_binary: |version| {

@@ -257,36 +257,34 @@ pub fn join_command(request: &JoinRequest) -> String {
     }
 }
 
-/// Shows whether the host's accelerators and their driver are there, before anything is installed.
-pub fn check_devices_command(vendor: Vendor, packaging: Packaging) -> &'static str {
-    match (vendor.is_ascend(), packaging) {
-        (true, Packaging::Container) => "npu-smi info && ls -l /dev/davinci* /dev/hisi_hdc /dev/devmm_svm",
-        (false, Packaging::Container) => "docker version",
-        (_, Packaging::Binary | Packaging::Systemd) => "gpustack devices",
-    }
-}
-
-/// Shows whether the host reaches the server. Without proxies, as the worker itself goes.
-pub fn check_server_command(request: &JoinRequest) -> String {
-    let url = shell_quoted(&request.server_url.join("/healthz"));
-    // whether the certificate is the right one is for the worker to see
-    let insecure = if request.pin().is_some() { " --insecure" } else { "" };
-    format!("curl -sS{insecure} --noproxy '*' --max-time 5 {url} && echo")
+/// Has the doctor look at the host, with all that the worker will have, before it joins.
+pub fn doctor_command(request: &JoinRequest) -> String {
+    let mut lines = match request.packaging {
+        Packaging::Container => {
+            let mut lines = vec!["docker run --rm --net=host".to_owned()];
+            lines.extend(accelerator_options(request));
+            lines.push(format!("--entrypoint gpustack {} doctor", shell_quoted(&request.image.0)));
+            lines
+        }
+        Packaging::Binary | Packaging::Systemd => vec!["gpustack doctor".to_owned()],
+    };
+    lines.extend(worker_options(request, Quoting::Shell));
+    lines.push(option("--token", request.token.as_str(), Quoting::Shell));
+    continued(&lines)
 }
 
 fn container_command(request: &JoinRequest) -> String {
-    let mut lines = vec!["docker run -d --name gpustack-worker".to_owned()];
-    if request.vendor.is_ascend() {
-        lines.push("--restart=unless-stopped --net=host --ipc=host --privileged=true".to_owned());
-        lines.extend(ascend_container_options(request.device_count));
-    } else {
-        lines.push("--restart=unless-stopped --net=host".to_owned());
-    }
+    let mut lines = vec!["docker run -d --name gpustack-worker --restart=unless-stopped --net=host".to_owned()];
+    lines.extend(accelerator_options(request));
     lines.push("-v gpustack-data:/var/lib/gpustack".to_owned());
     lines.push(shell_quoted(&request.image.0));
     lines.extend(worker_options(request, Quoting::Shell));
     lines.push(option("--token", request.token.as_str(), Quoting::Shell));
     continued(&lines)
+}
+
+fn accelerator_options(request: &JoinRequest) -> Vec<String> {
+    if request.vendor.is_ascend() { ascend_container_options(request.device_count) } else { Vec::new() }
 }
 
 /// What a container needs to see Ascend NPUs. `npu-smi` lies in `/usr/local/sbin` and takes its libraries from the
@@ -295,6 +293,7 @@ fn ascend_container_options(device_count: u32) -> Vec<String> {
     let numbers: Vec<String> = (0..device_count).map(|number| number.to_string()).collect();
     let nodes: Vec<String> = numbers.iter().map(|number| format!("--device=/dev/davinci{number}")).collect();
     let mut lines = vec![
+        "--ipc=host --privileged=true".to_owned(),
         format!("-e ASCEND_VISIBLE_DEVICES={}", numbers.join(",")),
         "--device=/dev/davinci_manager --device=/dev/hisi_hdc --device=/dev/devmm_svm".to_owned(),
     ];
@@ -592,13 +591,25 @@ mod tests {
     }
 
     #[test]
+    fn the_doctor_sees_in_a_container_what_the_worker_will_see() {
+        let request = request(Vendor::Ascend910b, Packaging::Container);
+        let doctor = arguments_seen_by("docker", &doctor_command(&request));
+        let worker = arguments_seen_by("docker", &join_command(&request));
+        let is_seen = |argument: &&String| argument.starts_with("--device=") || argument.ends_with(":ro");
+        let seen: Vec<&String> = worker.iter().filter(is_seen).collect();
+        assert!(seen.len() > 10 && seen.iter().all(|argument| doctor.contains(argument)), "{doctor:?}");
+        assert_eq!(value_of(&doctor, "--entrypoint"), Some("gpustack"));
+        assert_eq!(value_of(&doctor, "--token"), value_of(&worker, "--token"));
+    }
+
+    #[test]
     fn a_certificate_that_no_authority_vouches_for_is_named_to_the_worker() {
         let mut pinned = request(Vendor::Cpu, Packaging::Binary);
         pinned.server_fingerprint = Some(Argument::parse("sha256:5e1f").unwrap());
         assert_eq!(value_of(&arguments_seen_by("gpustack", &join_command(&pinned)), "--server-fingerprint"), None);
-        assert!(!check_server_command(&pinned).contains("--insecure"));
+        assert!(!doctor_command(&pinned).contains("--server-fingerprint"));
         pinned.server_url = ServerUrl::parse("https://10.0.0.1:8090").unwrap();
-        assert_snapshot!([check_server_command(&pinned), join_command(&pinned)].join("\n"));
+        assert_snapshot!([doctor_command(&pinned), join_command(&pinned)].join("\n"));
     }
 
     #[test]

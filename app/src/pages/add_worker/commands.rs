@@ -69,15 +69,6 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
     let text = use_text();
     let check = memo(move || page.plan.read().host.as_ref().map(|host| host.check.clone()).unwrap_or_default());
     let join = memo(move || page.plan.read().host.as_ref().map(|host| host.join.clone()).unwrap_or_default());
-    let check_text = move || {
-        let form = page.form.read();
-        let messages = &text.get().add_worker;
-        match (form.packaging, form.vendor.is_ascend()) {
-            (Packaging::Container, true) => messages.check_text_npu,
-            (Packaging::Container, false) => messages.check_text_docker,
-            (Packaging::Binary | Packaging::Systemd, _) => messages.check_text_binary,
-        }
-    };
     let join_text = move || {
         let messages = &text.get().add_worker;
         let version = &page.defaults.read().join.version;
@@ -95,7 +86,7 @@ pub fn CommandStep(page: JoinPage) -> impl IntoView {
         <When holds=move || page.plan.read().host.is_some() otherwise=move || view! { <p class="note error" role="alert">{missing}</p> }.into_any()>
             <CommandBlock id="join-check" command=check>
                 <h2>{text.of(|m| m.add_worker.check)}</h2>
-                <p class="muted">{check_text}</p>
+                <p class="muted">{text.of(|m| m.add_worker.check_text)}</p>
             </CommandBlock>
             <CommandBlock id="join-command" command=join primary=true>
                 <h2>{text.of(|m| m.add_worker.join)}</h2>

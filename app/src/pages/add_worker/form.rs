@@ -2,8 +2,8 @@
 
 use super::command::{
     Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, SshTarget, SshTargetError,
-    TunnelCommands, Tunnels, Vendor, bastion_login, check_devices_command, check_server_command, forwarded_url,
-    join_command, parse_port, tunnel_commands,
+    TunnelCommands, Tunnels, Vendor, bastion_login, doctor_command, forwarded_url, join_command, parse_port,
+    tunnel_commands,
 };
 use crate::model::JoinInfo;
 use api::{ServerUrl, ServerUrlError};
@@ -262,11 +262,7 @@ impl JoinForm {
             server_fingerprint: fingerprint.and_then(|text| Argument::parse(text).ok()),
         };
         Some(HostPlan {
-            check: format!(
-                "{}\n{}",
-                check_devices_command(self.vendor, self.packaging),
-                check_server_command(&request)
-            ),
+            check: doctor_command(&request),
             join: join_command(&request),
             server_is_loopback: self.network != Network::BehindTunnels && request.server_url.is_loopback(),
         })
@@ -423,7 +419,7 @@ impl Plan {
 /// What to run on the worker's host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// Looks for the accelerators, then reaches for the server.
+    /// Has the doctor look at the host and its way to the server.
     pub check: String,
     /// Joins.
     pub join: String,
