@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::fleet::device_list::{DeviceList, DeviceQuery};
 use crate::fleet::roster::Roster;
 use crate::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 
@@ -32,6 +33,9 @@ pub trait Backend: Send + Sync {
 
     /// One worker with its last report and its events, newest first; None when it does not exist.
     async fn worker(&self, id: WorkerId) -> Option<(WorkerView, WorkerStatus, Vec<WorkerEvent>)>;
+
+    /// The page of devices that a query asks for.
+    async fn devices(&self, query: &DeviceQuery) -> DeviceList;
 
     /// Deletes a worker and revokes its credential; false when it does not exist.
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed>;

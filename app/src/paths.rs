@@ -6,6 +6,8 @@ pub const LOGIN: &str = "/login";
 pub const WORKERS: &str = "/workers";
 /// The page that gives the join command.
 pub const ADD_WORKER: &str = "/workers/add";
+/// The devices of all workers.
+pub const DEVICES: &str = "/devices";
 /// Settings.
 pub const SETTINGS: &str = "/settings";
 /// The change of one's own password.

@@ -1,6 +1,8 @@
 //! The fleet as the browser sees it: what is known of each worker, what is wrong, and how it stays current.
 
 pub mod ask;
+#[cfg(feature = "ssr")]
+pub mod device_list;
 pub mod devices;
 pub mod filter;
 pub mod list;

@@ -4,9 +4,10 @@ use crate::server::ServerState;
 use crate::server::auth::{LoginError, PasswordError, came_over_https};
 use crate::server::error::ApiError;
 use crate::server::listen::{PeerAddress, Tls};
-use crate::server::registry::{Worker, assess, view};
+use crate::server::registry::{Worker, assess, devices, view};
 use api::{Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
 use app::backend::{Backend, BackendFailed};
+use app::fleet::device_list::{DeviceList, DeviceQuery};
 use app::fleet::roster::{Listed, Roster};
 use app::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 use async_trait::async_trait;
@@ -159,6 +160,10 @@ impl Backend for UiBackend {
             (view, WorkerStatus::clone(&facts.status.reported))
         };
         Some((view, status, self.events(id).await))
+    }
+
+    async fn devices(&self, query: &DeviceQuery) -> DeviceList {
+        devices::list(&self.state.registry, query)
     }
 
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed> {

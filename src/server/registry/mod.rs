@@ -5,6 +5,7 @@
 //! lock of their own. Who needs both takes the index first.
 
 pub mod assess;
+pub mod devices;
 pub mod facts;
 pub mod message;
 pub mod time;
