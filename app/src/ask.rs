@@ -1,14 +1,14 @@
 //! Questions that pages ask the server.
 
+use crate::i18n::use_text;
 use crate::session::UiError;
 use crate::wire::{Answer, Marked};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
-use std::pin::Pin;
+use std::sync::Arc;
 
 /// A server function that tells something. Its input is JSON: `#[server(input = Json)]`.
 pub trait Question:
@@ -28,7 +28,7 @@ pub async fn ask<Q: Question>(question: Q) -> Result<Q::Output, UiError> {
 
 #[cfg(feature = "hydrate")]
 async fn answer<Q: Question>(question: Q) -> Answer {
-    answer_to(Q::PATH, written(&question)).await
+    ask_written(Q::PATH, written(&question)).await
 }
 
 #[cfg(not(feature = "hydrate"))]
@@ -36,18 +36,20 @@ async fn answer<Q: Question>(question: Q) -> Answer {
     Answer::of(&question.run_body().await)
 }
 
+/// Asks what is written already.
 #[cfg(feature = "hydrate")]
-async fn answer_to(path: &str, question: String) -> Answer {
+pub async fn ask_written(path: &str, question: String) -> Answer {
     use crate::exchange::{Body, exchange};
 
     Answer::of_reply(exchange(path, Some(Body::json(question))).await)
 }
 
-fn written<Q: Question>(question: &Q) -> String {
+/// A question as it is sent.
+pub fn written<Q: Question>(question: &Q) -> String {
     serde_json::to_string(question).unwrap_or_default()
 }
 
-/// Data that a page waits for before it is rendered, so that it is whole without JavaScript. Awaiting it reads it.
+/// Data that a page waits for before it is rendered, so that it is whole without JavaScript.
 #[derive(Debug)]
 pub struct PageData<T> {
     answer: Resource<Answer, Marked>,
@@ -69,30 +71,74 @@ impl<T: DeserializeOwned> PageData<T> {
     }
 }
 
-impl<T: DeserializeOwned + 'static> IntoFuture for PageData<T> {
-    type Output = Result<T, UiError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let answer = self.answer.into_future();
-        Box::pin(async move { answer.await.read() })
+impl<T: DeserializeOwned + 'static> PageData<T> {
+    /// What is shown when they are there; until then that they are on their way.
+    pub fn show(self, view: impl Fn(Result<T, UiError>) -> AnyView + Send + Sync + 'static) -> AnyView {
+        shown(self.answer, Arc::new(move |answer| view(answer.read())), Meanwhile::Word)
     }
+
+    /// What is shown when they are there; until then nothing.
+    pub fn show_quietly(self, view: impl Fn(Result<T, UiError>) -> AnyView + Send + Sync + 'static) -> AnyView {
+        shown(self.answer, Arc::new(move |answer| view(answer.read())), Meanwhile::Nothing)
+    }
+}
+
+/// What is shown while data are on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meanwhile {
+    /// That they are.
+    Word,
+    Nothing,
+}
+
+fn shown(
+    answer: Resource<Answer, Marked>,
+    view: Arc<dyn Fn(&Answer) -> AnyView + Send + Sync>,
+    meanwhile: Meanwhile,
+) -> AnyView {
+    let text = use_text();
+    let fallback = move || {
+        let word = || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any();
+        (meanwhile == Meanwhile::Word).then(word)
+    };
+    let suspended = move || {
+        let view = Arc::clone(&view);
+        Suspend::new(async move { view(&answer.await) })
+    };
+    view! { <Suspense fallback>{suspended}</Suspense> }.into_any()
 }
 
 /// Asks, and again when the question changes.
 pub fn page_data<Q: Question>(question: impl Fn() -> Q + Send + Sync + 'static) -> PageData<Q::Output> {
-    PageData { answer: resource(move || Some(question())), content: PhantomData }
+    PageData { answer: resource(move || Some(question()), Travel::BesideThePage), content: PhantomData }
+}
+
+/// Likewise, for a text that is in the server's page as it is: a browser that takes the page over reads an empty one.
+pub fn shown_data<Q: Question<Output = String>>(question: impl Fn() -> Q + Send + Sync + 'static) -> PageData<String> {
+    PageData { answer: resource(move || Some(question()), Travel::WithinThePage), content: PhantomData }
 }
 
 /// Asks when there is a question.
 pub fn page_data_if<Q: Question>(
     question: impl Fn() -> Option<Q> + Send + Sync + 'static,
 ) -> PageData<Option<Q::Output>> {
-    PageData { answer: resource(question), content: PhantomData }
+    PageData { answer: resource(question, Travel::BesideThePage), content: PhantomData }
+}
+
+/// How an answer that the server renders a page with comes to the browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Travel {
+    /// As data, from which the browser makes the same view.
+    BesideThePage,
+    /// In the page alone.
+    WithinThePage,
 }
 
 #[cfg(feature = "hydrate")]
-fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, Marked> {
+fn resource<Q: Question>(
+    question: impl Fn() -> Option<Q> + Send + Sync + 'static,
+    _: Travel,
+) -> Resource<Answer, Marked> {
     browser_resource(Q::PATH, Box::new(move || question().map(|question| written(&question))))
 }
 
@@ -104,7 +150,7 @@ fn browser_resource(
     let fetch = move |question: Option<String>| {
         send_wrapper::SendWrapper::new(async move {
             match question {
-                Some(question) => answer_to(path, question).await,
+                Some(question) => ask_written(path, question).await,
                 None => Answer::nothing(),
             }
         })
@@ -113,8 +159,11 @@ fn browser_resource(
 }
 
 #[cfg(not(feature = "hydrate"))]
-fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'static) -> Resource<Answer, Marked> {
-    let question = std::sync::Arc::new(question);
+fn resource<Q: Question>(
+    question: impl Fn() -> Option<Q> + Send + Sync + 'static,
+    travel: Travel,
+) -> Resource<Answer, Marked> {
+    let question = Arc::new(question);
     let source = {
         let question = question.clone();
         move || question().map(|question| written(&question))
@@ -123,6 +172,7 @@ fn resource<Q: Question>(question: impl Fn() -> Option<Q> + Send + Sync + 'stati
         let question = question();
         async move {
             match question {
+                Some(question) if travel == Travel::WithinThePage => answer(question).await.within_the_page(),
                 Some(question) => answer(question).await,
                 None => Answer::nothing(),
             }

@@ -1,5 +1,8 @@
 //! What only a browser can do. On the server each of these does nothing or answers "unknown".
 
+use leptos::prelude::{document, on_cleanup, set_interval_with_handle};
+use std::time::Duration;
+
 /// An attribute of `<html>`.
 pub fn html_attribute(name: &str) -> Option<String> {
     #[cfg(feature = "hydrate")]
@@ -85,6 +88,20 @@ pub fn visited_page() -> String {
 pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
     // It fails for malformed values only.
     let _ = element.style().set_property(property, &format!("{}px", crate::format::whole(pixels)));
+}
+
+/// Does something again and again while the page is looked at, until the part of it that asks for this goes.
+pub fn while_visible(every: Duration, run: impl Fn() + Copy + 'static) {
+    let run_when_visible = move || {
+        if document().visibility_state() == web_sys::VisibilityState::Visible {
+            run();
+        }
+    };
+    crate::reactive::effect(move || {
+        if let Ok(interval) = set_interval_with_handle(run_when_visible, every) {
+            on_cleanup(move || interval.clear());
+        }
+    });
 }
 
 /// Reads a decimal number. The browser's own way saves it the tables of Rust's.

@@ -26,6 +26,8 @@ pub enum Icon {
     Unknown,
     /// Servers.
     Workers,
+    /// A chip with its pins.
+    Device,
     /// Sliders.
     Settings,
     /// Plus sign.
@@ -71,6 +73,7 @@ impl Icon {
             Self::Cross => "#i-cross",
             Self::Unknown => "#i-unknown",
             Self::Workers => "#i-workers",
+            Self::Device => "#i-device",
             Self::Settings => "#i-settings",
             Self::Add => "#i-add",
             Self::Search => "#i-search",
@@ -114,6 +117,7 @@ const SPRITE: &str = concat!(
     r#"<symbol id="i-cross" viewBox="0 0 16 16"><path d="M4 4l8 8M12 4l-8 8" class="i-line"/></symbol>"#,
     r#"<symbol id="i-unknown" viewBox="0 0 16 16"><path d="M5.6 6a2.4 2.4 0 1 1 3.5 2.2c-.7.4-1.1.8-1.1 1.6M8 12.4v.2" class="i-line"/></symbol>"#,
     r#"<symbol id="i-workers" viewBox="0 0 16 16"><path d="M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.1M4.5 11h.1M7.5 5h4M7.5 11h4" class="i-line"/></symbol>"#,
+    r#"<symbol id="i-device" viewBox="0 0 16 16"><path d="M4 4h8v8H4zM6.5 4V2M9.5 4V2M6.5 14v-2M9.5 14v-2M4 6.5H2M4 9.5H2M14 6.5h-2M14 9.5h-2" class="i-line"/></symbol>"#,
     r#"<symbol id="i-settings" viewBox="0 0 16 16"><path d="M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6" class="i-line"/><circle cx="10" cy="4.5" r="1.8" class="i-line"/><circle cx="6" cy="11.5" r="1.8" class="i-line"/></symbol>"#,
     r#"<symbol id="i-add" viewBox="0 0 16 16"><path d="M8 3v10M3 8h10" class="i-line"/></symbol>"#,
     r#"<symbol id="i-search" viewBox="0 0 16 16"><circle cx="7" cy="7" r="4.4" class="i-line"/><path d="M10.4 10.4L14 14" class="i-line"/></symbol>"#,

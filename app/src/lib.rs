@@ -17,6 +17,7 @@ pub mod ask;
 pub mod backend;
 pub mod browser;
 pub mod copy;
+pub mod drawn;
 #[cfg(feature = "hydrate")]
 mod exchange;
 pub mod fleet;
@@ -42,7 +43,9 @@ pub mod wire;
 use crate::fleet::{Fleet, Layout};
 use crate::frame::Frame;
 use crate::i18n::Text;
-use crate::pages::{AddWorkerPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage};
+use crate::pages::{
+    AddWorkerPage, DevicesPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage,
+};
 use crate::preferences::{LayoutChoice, Preferences, ThemeChoice};
 use crate::widgets::time::ZoneChoice;
 use leptos::prelude::*;
@@ -106,18 +109,24 @@ pub fn App() -> impl IntoView {
     view! {
         <Router>
             <Routes fallback=NotFoundPage>
-                <Route path=path!("/login") view=LoginPage ssr=SsrMode::Async/>
-                <ParentRoute path=path!("") view=Frame ssr=SsrMode::Async>
-                    <Route path=path!("/") view=|| view! { <Redirect path=paths::WORKERS/> }.into_any() ssr=SsrMode::Async/>
-                    <Route path=path!("/workers") view=WorkersPage ssr=SsrMode::Async/>
-                    <Route path=path!("/workers/add") view=AddWorkerPage ssr=SsrMode::Async/>
-                    <Route path=path!("/workers/:id") view=WorkerPage ssr=SsrMode::Async/>
-                    <Route path=path!("/settings") view=SettingsPage ssr=SsrMode::Async/>
-                    <Route path=path!("/settings/password") view=PasswordPage ssr=SsrMode::Async/>
+                <Route path=path!("/login") view=page(|| view! { <LoginPage/> }.into_any()) ssr=SsrMode::Async/>
+                <ParentRoute path=path!("") view=page(|| view! { <Frame/> }.into_any()) ssr=SsrMode::Async>
+                    <Route path=path!("/") view=page(|| view! { <Redirect path=paths::WORKERS/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/workers") view=page(|| view! { <WorkersPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/workers/add") view=page(|| view! { <AddWorkerPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/workers/:id") view=page(|| view! { <WorkerPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/devices") view=page(|| view! { <DevicesPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/settings") view=page(|| view! { <SettingsPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/settings/password") view=page(|| view! { <PasswordPage/> }.into_any()) ssr=SsrMode::Async/>
                 </ParentRoute>
             </Routes>
         </Router>
     }.into_any()
+}
+
+/// A page as the router takes it. All have one type, so that the router's code is compiled once for all of them.
+fn page(page: fn() -> AnyView) -> fn() -> AnyView {
+    page
 }
 
 /// Takes the server's HTML over in the browser. Leaves it as it is, which is usable, when it is of another build.

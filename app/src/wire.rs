@@ -15,28 +15,46 @@ pub struct Answer {
     /// What was asked for, or an error.
     is_done: bool,
     json: Arc<str>,
+    /// Whether the page has it in it.
+    #[cfg(not(feature = "hydrate"))]
+    is_in_page: bool,
 }
 
 impl Answer {
+    fn new(is_done: bool, json: Arc<str>) -> Self {
+        Self {
+            is_done,
+            json,
+            #[cfg(not(feature = "hydrate"))]
+            is_in_page: false,
+        }
+    }
+
     /// Writes an answer.
     pub fn of<T: Serialize, E: Serialize>(result: &Result<T, E>) -> Self {
         let json = match result {
             Ok(done) => serde_json::to_string(done),
             Err(error) => serde_json::to_string(error),
         };
-        Self { is_done: result.is_ok(), json: json.unwrap_or_default().into() }
+        Self::new(result.is_ok(), json.unwrap_or_default().into())
     }
 
     /// The answer where nothing was asked: it reads as `Ok(None)`.
     pub fn nothing() -> Self {
-        Self { is_done: true, json: "null".into() }
+        Self::new(true, "null".into())
+    }
+
+    /// A text that the page has in it: what travels beside the page is an empty one. Errors travel as they are.
+    #[cfg(not(feature = "hydrate"))]
+    pub fn within_the_page(self) -> Self {
+        Self { is_in_page: self.is_done, ..self }
     }
 
     /// What the server replied to a request; None when it was not reached.
     #[cfg(feature = "hydrate")]
     pub fn of_reply(reply: Option<crate::exchange::Reply>) -> Self {
         let is_done = reply.as_ref().is_some_and(crate::exchange::Reply::is_ok);
-        Self { is_done, json: reply.map(|reply| reply.text).unwrap_or_default().into() }
+        Self::new(is_done, reply.map(|reply| reply.text).unwrap_or_default().into())
     }
 
     /// Reads it. What is no answer, as when something in between answered for the server, is a failure of transport.
@@ -69,6 +87,10 @@ impl Encoder<Answer> for Marked {
     type Encoded = String;
 
     fn encode(answer: &Answer) -> Result<String, Infallible> {
+        #[cfg(not(feature = "hydrate"))]
+        if answer.is_in_page {
+            return Ok(format!("{DONE}\"\""));
+        }
         Ok(format!("{}{}", if answer.is_done { DONE } else { FAILED }, answer.json))
     }
 }
@@ -80,7 +102,7 @@ impl Decoder<Answer> for Marked {
     fn decode(text: &str) -> Result<Answer, Infallible> {
         let done = text.strip_prefix(DONE);
         let json = done.or(text.strip_prefix(FAILED)).unwrap_or_default();
-        Ok(Answer { is_done: done.is_some(), json: json.into() })
+        Ok(Answer::new(done.is_some(), json.into()))
     }
 }
 
@@ -102,6 +124,16 @@ mod tests {
             assert_eq!(answer.read(), result);
             assert_eq!(through_the_page(&answer), answer);
         }
+    }
+
+    #[test]
+    fn a_text_within_the_page_does_not_travel_beside_it_and_an_error_does() {
+        let drawn: Result<String, UiError> = Ok("<p>".to_owned());
+        let answer = Answer::of(&drawn).within_the_page();
+        assert_eq!(answer.read(), drawn);
+        assert_eq!(through_the_page(&answer).read::<String, UiError>(), Ok(String::new()));
+        let failed: Result<String, UiError> = Err(UiError::NotFound);
+        assert_eq!(through_the_page(&Answer::of(&failed).within_the_page()).read(), failed);
     }
 
     #[test]

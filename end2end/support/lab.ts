@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fakeTimeLibrary, npuSmiFolder, program } from './machine.ts';
+import { type PlayedStatus, PlayedWorker } from './played-worker.ts';
 import { Program } from './program.ts';
 
 /** For the tests that are not about the first password. */
@@ -55,6 +56,7 @@ export interface Worker {
 export class Lab {
   readonly #folder: string;
   readonly #programs: { name: string; program: Program }[] = [];
+  readonly #played: PlayedWorker[] = [];
   #folders = 0;
 
   private constructor(folder: string) {
@@ -68,6 +70,7 @@ export class Lab {
   /** Ends everything and removes it. Gives what the programs printed. */
   async close(): Promise<{ name: string; output: string }[]> {
     await Promise.all(this.#programs.map(({ program }) => program.killWithChildren()));
+    await Promise.all(this.#played.map(worker => worker.close()));
     await rm(this.#folder, { recursive: true, force: true });
     return this.#programs.map(({ name, program }) => ({ name, output: program.output }));
   }
@@ -115,6 +118,13 @@ export class Lab {
     const fleet = this.start('fleet', { command: program('fleet'), args: all, env: { FLEET_TOKEN: token } });
     await fleet.printed(new RegExp(`^${workers} workers have joined`, 'm'), 60_000);
     return fleet;
+  }
+
+  /** Lets a worker join whose devices the test makes up. */
+  async played(server: Server, name: string, status: PlayedStatus): Promise<PlayedWorker> {
+    const worker = await PlayedWorker.join(server, name, status);
+    this.#played.push(worker);
+    return worker;
   }
 
   /** Starts any program. */

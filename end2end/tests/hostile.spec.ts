@@ -20,6 +20,10 @@ test('what a worker calls itself and its devices is shown as text, whatever it i
   await page.reload();
   await hydrated(page);
   await expect(page.locator('img')).toHaveCount(0);
+  await page.goto(`${server.url}/devices`);
+  await hydrated(page);
+  await expect(page.getByRole('row', { name: markup })).toContainText(script);
+  await expect(page.locator('img')).toHaveCount(0);
   expect(await page.title()).not.toBe('1');
 });
 

@@ -20,7 +20,7 @@ test('every page fits the window in both languages and themes, on a screen and o
   await logIn(page, server.url);
   await expect(card(page, 'npu-198-98')).toContainText('8 × 910B3', { timeout: 45_000 });
 
-  const pages = { workers: '/workers', table: '/workers?view=table', worker: `/workers/${worker}`, 'add-worker': '/workers/add?network=tunnels', settings: '/settings' };
+  const pages = { workers: '/workers', table: '/workers?view=table', worker: `/workers/${worker}`, 'add-worker': '/workers/add?network=tunnels', devices: '/devices', settings: '/settings' };
   for (const language of languages) {
     for (const theme of themes) {
       await choose(page, server, language, theme);

@@ -79,29 +79,26 @@ pub fn UserMenu() -> impl IntoView {
     let text = use_text();
     let log_out = FormAction::new::<LogOut>();
     let session = page_data(|| CurrentSession {});
-    view! {
-        <Suspense>
-            {move || Suspend::new(async move {
-                let session = session.await.ok()?;
-                let (name, label_name) = (session.username.clone(), session.username);
-                Some(view! {
-                    <details class="menu">
-                        <summary class="tool" aria-label=move || (text.get().frame.user_menu)(&label_name)>
-                            {Icon::User.view()}<span class="tool-word">{name}</span>
-                        </summary>
-                        <ul class="menu-list">
-                            <li><a class="menu-item" href=paths::PASSWORD>{text.of(|m| m.frame.change_password)}</a></li>
-                            <li>
-                                <PostForm action=log_out>
-                                    <button class="menu-item">{text.of(|m| m.frame.log_out)}</button>
-                                </PostForm>
-                            </li>
-                        </ul>
-                    </details>
-                }.into_any())
-            })}
-        </Suspense>
-    }.into_any()
+    session.show_quietly(move |session| {
+        let Ok(session) = session else { return ().into_any() };
+        let (name, label_name) = (session.username.clone(), session.username);
+        view! {
+            <details class="menu">
+                <summary class="tool" aria-label=move || (text.get().frame.user_menu)(&label_name)>
+                    {Icon::User.view()}<span class="tool-word">{name}</span>
+                </summary>
+                <ul class="menu-list">
+                    <li><a class="menu-item" href=paths::PASSWORD>{text.of(|m| m.frame.change_password)}</a></li>
+                    <li>
+                        <PostForm action=log_out>
+                            <button class="menu-item">{text.of(|m| m.frame.log_out)}</button>
+                        </PostForm>
+                    </li>
+                </ul>
+            </details>
+        }
+        .into_any()
+    })
 }
 
 /// Closes open menus when something else is pressed, and by Escape. A menu is a `<details>`, which works without

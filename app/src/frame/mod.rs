@@ -75,6 +75,7 @@ fn Rail() -> impl IntoView {
         <nav class="rail" aria-label=text.of(|m| m.frame.navigation)>
             <a class="brand" href=paths::WORKERS aria-hidden="true" tabindex="-1">"gpustack"</a>
             <A href=paths::WORKERS attr:class="rail-link">{Icon::Workers.view()}<span>{text.of(|m| m.frame.workers)}</span></A>
+            <A href=paths::DEVICES attr:class="rail-link">{Icon::Device.view()}<span>{text.of(|m| m.words.devices)}</span></A>
             <A href=paths::SETTINGS attr:class="rail-link">{Icon::Settings.view()}<span>{text.of(|m| m.frame.settings)}</span></A>
         </nav>
     }.into_any()
@@ -86,8 +87,12 @@ fn Section() -> impl IntoView {
     let text = use_text();
     let path = use_location().pathname;
     move || {
-        let frame = &text.get().frame;
-        if path.read().starts_with(paths::SETTINGS) { frame.settings } else { frame.workers }
+        let (messages, path) = (text.get(), path.read());
+        match path.as_str() {
+            paths::DEVICES => messages.words.devices,
+            path if path.starts_with(paths::SETTINGS) => messages.frame.settings,
+            _ => messages.frame.workers,
+        }
     }
 }
 

@@ -1,50 +1,73 @@
-//! The search field. It filters the list of workers as one types, and works as a plain form everywhere.
+//! The search field. It filters the list that is open as one types, and works as a plain form everywhere.
 
-use crate::fleet::ListQuery;
 use crate::i18n::use_text;
 use crate::icon::Icon;
-use crate::pages::use_list_query;
-use crate::paths;
-use crate::reactive::effect;
+use crate::paths::{self, escape_query};
+use crate::reactive::{effect, memo};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_location, use_navigate};
+use leptos_router::hooks::{use_location, use_navigate, use_query_map};
+use leptos_router::params::ParamsMap;
 use wasm_bindgen::JsCast;
+
+/// The value of the address that holds what is searched for.
+const SEARCH: &str = "q";
+/// The page of a list, which a search starts anew.
+const PAGE: &str = "page";
 
 /// The search field; `/` puts the focus into it, Escape empties it.
 #[component]
 pub fn Search() -> impl IntoView {
     let text = use_text();
-    let query = use_list_query();
+    let query = use_query_map();
     let path = use_location().pathname;
     let field = NodeRef::<html::Input>::new();
     let navigate = use_navigate();
-    let is_on_list = move || path.with_untracked(|path| path == paths::WORKERS);
+    let is_on_devices = memo(move || *path.read() == paths::DEVICES);
+    let list = move || if is_on_devices.get() { paths::DEVICES } else { paths::WORKERS };
+    let is_on_list = move || path.with(|path| path == list());
+    // Filter, order and layout survive a search.
+    let others = move || {
+        let query = if is_on_list() { query.get() } else { ParamsMap::new() };
+        query.into_iter().filter(|(key, _)| key != SEARCH && key != PAGE)
+    };
     let show = move |search: String| {
         // Elsewhere the words wait until the form is sent.
-        if is_on_list() {
-            let address = ListQuery { search, page: 1, ..query.get_untracked() }.address();
+        if untrack(is_on_list) {
+            let mut address = untrack(list).to_owned();
+            let mut sign = "?";
+            for (key, value) in untrack(others).chain([(SEARCH.into(), search)]) {
+                if !value.is_empty() {
+                    address.extend([sign, &key, "=", &escape_query(&value)]);
+                    sign = "&";
+                }
+            }
             navigate(&address, NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() });
         }
     };
     let (typed, escaped) = (show.clone(), show);
+    let hint = move || {
+        let frame = &text.get().frame;
+        if is_on_devices.get() { frame.search_hint_devices } else { frame.search_hint }
+    };
+    let value = Signal::derive(move || query.read().get(SEARCH).unwrap_or_default());
     effect(move || focus_on_slash(field));
     view! {
-        <form class="search" role="search" method="get" action=paths::WORKERS on:submit=move |event| if is_on_list() { event.prevent_default() }>
+        <form class="search" role="search" method="get" action=list on:submit=move |event| if untrack(is_on_list) { event.prevent_default() }>
             {Icon::Search.view()}
             <input
                 node_ref=field
                 class="input"
                 type="search"
-                name="q"
+                name=SEARCH
                 autocomplete="off"
                 spellcheck="false"
-                placeholder=text.of(|m| m.frame.search_hint)
+                placeholder=hint
                 aria-label=text.of(|m| m.frame.search)
-                value=move || query.read().search.clone()
-                prop:value=move || query.read().search.clone()
+                value=value
+                prop:value=value
                 on:input=move |event| typed(event_target_value(&event))
                 on:keydown=move |event| {
                     if event.key() == "Escape" {
@@ -53,28 +76,14 @@ pub fn Search() -> impl IntoView {
                 }
             />
             <kbd class="with-script" aria-hidden="true">"/"</kbd>
-            <Others query/>
+            {move || {
+                others()
+                    .map(|(key, value)| view! { <input type="hidden" name=key.into_owned() value=value/> }.into_any())
+                    .collect_view()
+            }}
         </form>
     }
     .into_any()
-}
-
-/// Filter, order and layout survive a search without JavaScript.
-#[component]
-fn Others(query: Memo<ListQuery>) -> impl IntoView {
-    move || {
-        let query = query.get();
-        let kept = [
-            ("state", query.state.map(|state| state.tag().to_owned())),
-            ("sort", Some(query.sort_value()).filter(|value| value != "name")),
-            ("view", query.layout.map(|layout| layout.tag().to_owned())),
-        ];
-        kept.into_iter()
-            .filter_map(|(name, value)| {
-                value.map(|value| view! { <input type="hidden" name=name value=value/> }.into_any())
-            })
-            .collect_view()
-    }
 }
 
 fn focus_on_slash(field: NodeRef<html::Input>) {

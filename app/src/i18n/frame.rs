@@ -19,6 +19,8 @@ pub struct FrameMessages {
     pub search_submit: &'static str,
     /// What the search field looks at.
     pub search_hint: &'static str,
+    /// What it looks at on the page of devices.
+    pub search_hint_devices: &'static str,
     /// The event stream works.
     pub live: &'static str,
     /// The event stream is being opened for the first time.
@@ -83,6 +85,7 @@ pub const EN: FrameMessages = FrameMessages {
     search: "Search",
     search_submit: "Search",
     search_hint: "Name, address, label, model, state",
+    search_hint_devices: "Model, vendor, bus, worker, label",
     live: "Live",
     connecting: "Connecting",
     reconnecting: "Reconnecting",
@@ -125,6 +128,7 @@ pub const ZH: FrameMessages = FrameMessages {
     search: "搜索",
     search_submit: "搜索",
     search_hint: "名称、地址、标签、型号、状态",
+    search_hint_devices: "型号、厂商、总线、节点、标签",
     live: "实时",
     connecting: "连接中",
     reconnecting: "重新连接中",

@@ -7,6 +7,8 @@ pub mod add_worker;
 #[cfg(feature = "ssr")]
 pub mod checks;
 pub mod copy;
+#[cfg(feature = "ssr")]
+pub mod devices;
 pub mod frame;
 pub mod login;
 pub mod reasons;
@@ -88,6 +90,8 @@ impl Language {
                 settings: settings::EN,
                 add_worker: add_worker::EN,
                 copy: copy::EN,
+                #[cfg(feature = "ssr")]
+                devices: devices::EN,
             },
             Self::Zh => &Messages {
                 language: Self::Zh,
@@ -99,6 +103,8 @@ impl Language {
                 settings: settings::ZH,
                 add_worker: add_worker::ZH,
                 copy: copy::ZH,
+                #[cfg(feature = "ssr")]
+                devices: devices::ZH,
             },
         }
     }
@@ -125,6 +131,9 @@ pub struct Messages {
     pub add_worker: add_worker::AddWorkerMessages,
     /// The button that copies.
     pub copy: copy::CopyMessages,
+    /// The page of all devices, which the server draws.
+    #[cfg(feature = "ssr")]
+    pub devices: devices::DevicesMessages,
 }
 
 /// The user's language, as a signal: what reads texts through it inside a closure changes with the language, without

@@ -1,6 +1,7 @@
 //! A folder for each page.
 
 mod add_worker;
+pub(crate) mod devices;
 mod login;
 mod not_found;
 mod settings;
@@ -8,8 +9,9 @@ mod worker;
 mod workers;
 
 pub use add_worker::AddWorkerPage;
+pub use devices::DevicesPage;
 pub use login::LoginPage;
-pub use not_found::NotFoundPage;
+pub use not_found::{NotFoundPage, answer_not_found};
 pub use settings::{PasswordPage, SettingsPage};
 pub use worker::WorkerPage;
-pub use workers::{WorkersPage, use_list_query};
+pub use workers::{Failure, WorkersPage};

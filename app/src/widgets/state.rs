@@ -3,7 +3,7 @@
 use crate::fleet::list::state_tag;
 use crate::i18n::use_text;
 use crate::icon::Icon;
-use api::{ConditionStatus, Severity, WorkerState};
+use api::{ConditionStatus, DeviceHealth, Severity, WorkerState};
 use leptos::prelude::*;
 
 /// A state's icon; each has its own shape.
@@ -14,6 +14,16 @@ pub const fn state_icon(state: WorkerState) -> Icon {
         WorkerState::Unreachable => Icon::Unreachable,
         WorkerState::Maintenance => Icon::Maintenance,
         WorkerState::Pending => Icon::Pending,
+    }
+}
+
+/// The class of a device's health in the stylesheet.
+pub const fn health_class(health: DeviceHealth) -> &'static str {
+    match health {
+        DeviceHealth::Ok => "health ok",
+        DeviceHealth::Warning => "health warning",
+        DeviceHealth::Critical => "health error",
+        DeviceHealth::Unknown => "health unknown",
     }
 }
 

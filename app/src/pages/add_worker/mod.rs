@@ -51,16 +51,10 @@ pub fn AddWorkerPage() -> impl IntoView {
             <h1>{text.of(|m| m.add_worker.title)}</h1>
             <p class="muted">{text.of(|m| m.add_worker.lead)}</p>
         </header>
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
-            {move || Suspend::new(async move {
-                match defaults.await {
-                    Ok(defaults) => view! { <Join defaults/> }.into_any(),
-                    Err(error) => {
-                        view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any()
-                    }
-                }
-            })}
-        </Suspense>
+        {defaults.show(move |defaults| match defaults {
+            Ok(defaults) => view! { <Join defaults/> }.into_any(),
+            Err(error) => view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any(),
+        })}
     }
     .into_any()
 }

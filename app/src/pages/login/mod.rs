@@ -123,13 +123,10 @@ fn LoginForm() -> impl IntoView {
         None => {}
     });
     view! {
-        <Suspense>
-            {move || Suspend::new(async move {
-                let arrived = arrived.await.unwrap_or(true);
-                let was_right = answer::is_check(|name| query.read_untracked().get(name));
-                (was_right && !arrived).then(|| view! { <NoCookie/> }.into_any())
-            })}
-        </Suspense>
+        {arrived.show_quietly(move |arrived| {
+            let was_right = answer::is_check(|name| query.read_untracked().get(name));
+            (was_right && !arrived.unwrap_or(true)).then(|| view! { <NoCookie/> }.into_any()).into_any()
+        })}
         <PostForm action class="panel login-form">
             <input type="hidden" name="next" value=next/>
             <div class="field">

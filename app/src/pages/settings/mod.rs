@@ -39,16 +39,10 @@ pub fn SettingsPage() -> impl IntoView {
         <PageTitle name=|m| m.settings.title/>
         <div class="settings">
             <h1>{text.of(|m| m.settings.title)}</h1>
-            <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
-                {move || Suspend::new(async move {
-                    match info.await {
-                        Ok(info) => view! { <Sections info/> }.into_any(),
-                        Err(error) => {
-                            view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any()
-                        }
-                    }
-                })}
-            </Suspense>
+            {info.show(move |info| match info {
+                Ok(info) => view! { <Sections info/> }.into_any(),
+                Err(error) => view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any(),
+            })}
         </div>
     }
     .into_any()

@@ -89,9 +89,7 @@ pub fn PasswordForm() -> impl IntoView {
     });
     view! {
         <PostForm action class="password-form">
-            <Suspense>
-                {move || Suspend::new(async move { session.await.ok().map(|session| view! { <PasswordOwner session/> }.into_any()) })}
-            </Suspense>
+            {session.show_quietly(|session| session.ok().map(|session| view! { <PasswordOwner session/> }.into_any()).into_any())}
             <PasswordField
                 id="password-current"
                 name="current"

@@ -8,6 +8,7 @@ use crate::i18n::{Messages, use_text};
 use crate::pages::workers::DevicesLine;
 use crate::reactive::memo;
 use crate::widgets::Meter;
+use crate::widgets::state::health_class;
 use api::{DeviceHealth, DeviceView, WorkerState, WorkerView};
 use leptos::prelude::*;
 
@@ -201,15 +202,6 @@ impl ChipFacts {
             is_past: worker.state == WorkerState::NotReady,
             device,
         })
-    }
-}
-
-const fn health_class(health: DeviceHealth) -> &'static str {
-    match health {
-        DeviceHealth::Ok => "health ok",
-        DeviceHealth::Warning => "health warning",
-        DeviceHealth::Critical => "health error",
-        DeviceHealth::Unknown => "health unknown",
     }
 }
 

@@ -7,6 +7,7 @@ mod events;
 mod facts;
 
 use crate::ask::{ask, page_data_if};
+use crate::browser::while_visible;
 use crate::copy::CopyButton;
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
@@ -19,7 +20,7 @@ use crate::manage::{
 use crate::pages::not_found::answer_not_found;
 use crate::pages::workers::{Failure, Labels};
 use crate::paths;
-use crate::reactive::{effect, memo};
+use crate::reactive::memo;
 use crate::session::UiError;
 use crate::widgets::StateBadge;
 use api::{WorkerId, WorkerState};
@@ -38,29 +39,22 @@ const DETAIL_INTERVAL: Duration = Duration::from_secs(15);
 /// The page of one worker.
 #[component]
 pub fn WorkerPage() -> impl IntoView {
-    let text = use_text();
     let fleet = use_fleet();
     let params = use_params_map();
     let id = memo(move || params.with(|params| params.get("id").and_then(|id| id.parse().ok()).map(WorkerId)));
     let detail = page_data_if(move || id.get().map(|id| AskWorker { id }));
-    view! {
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
-            {move || Suspend::new(async move {
-                match detail.await {
-                    Ok(Some(detail)) => {
-                        fleet.show_worker(detail.worker.clone(), detail.server_time_ms);
-                        let worker = fleet.worker(detail.worker.id).unwrap_or_else(|| ArcRwSignal::new(detail.worker.clone()));
-                        view! { <Content worker detail/> }.into_any()
-                    }
-                    Ok(None) | Err(UiError::NotFound) => {
-                        answer_not_found();
-                        view! { <Gone/> }.into_any()
-                    }
-                    Err(error) => view! { <Failure error/> }.into_any(),
-                }
-            })}
-        </Suspense>
-    }.into_any()
+    detail.show(move |detail| match detail {
+        Ok(Some(detail)) => {
+            fleet.show_worker(detail.worker.clone(), detail.server_time_ms);
+            let worker = fleet.worker(detail.worker.id).unwrap_or_else(|| ArcRwSignal::new(detail.worker.clone()));
+            view! { <Content worker detail/> }.into_any()
+        }
+        Ok(None) | Err(UiError::NotFound) => {
+            answer_not_found();
+            view! { <Gone/> }.into_any()
+        }
+        Err(error) => view! { <Failure error/> }.into_any(),
+    })
 }
 
 #[component]
@@ -130,16 +124,7 @@ fn follow_detail<T: PartialEq + Send + Sync + 'static>(id: WorkerId, detail: RwS
             ask_again();
         }
     });
-    effect(move || {
-        let asks_when_visible = move || {
-            if document().visibility_state() == web_sys::VisibilityState::Visible {
-                ask_again();
-            }
-        };
-        if let Ok(interval) = set_interval_with_handle(asks_when_visible, DETAIL_INTERVAL) {
-            on_cleanup(move || interval.clear());
-        }
-    });
+    while_visible(DETAIL_INTERVAL, ask_again);
 }
 
 #[component]

@@ -37,25 +37,21 @@ pub fn WorkersPage() -> impl IntoView {
     view! {
         <PageTitle name=|m| m.workers.title/>
         <h1 class="visually-hidden">{text.of(|m| m.workers.title)}</h1>
-        <Suspense fallback=move || view! { <p class="muted">{text.of(|m| m.frame.loading)}</p> }.into_any()>
-            {move || Suspend::new(async move {
-                match part.await {
-                    Ok(part) => {
-                        if let Some(part) = part {
-                            fleet.show_part(part);
-                        }
-                        view! { <Content query/> }.into_any()
-                    }
-                    Err(error) => view! { <Failure error/> }.into_any(),
+        {part.show(move |part| match part {
+            Ok(part) => {
+                if let Some(part) = part {
+                    fleet.show_part(part);
                 }
-            })}
-        </Suspense>
+                view! { <Content query/> }.into_any()
+            }
+            Err(error) => view! { <Failure error/> }.into_any(),
+        })}
     }
     .into_any()
 }
 
 /// What the address asks for.
-pub fn use_list_query() -> Memo<ListQuery> {
+fn use_list_query() -> Memo<ListQuery> {
     let map = use_query_map();
     memo(move || map.with(|map| ListQuery::read(|key| map.get(key))))
 }
