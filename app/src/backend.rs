@@ -1,6 +1,6 @@
 //! What the UI asks of the server it runs in. The server implements it, so this crate knows no database.
 
-use api::{WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use api::{Examination, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +37,9 @@ pub trait Backend: Send + Sync {
     /// The page of devices that a query asks for.
     async fn devices(&self, query: &DeviceQuery) -> DeviceList;
 
+    /// Has a worker look at its host, now. It takes as long as the worker takes, up to 20 s.
+    async fn examine(&self, id: WorkerId) -> Result<Examination, ExaminationFailed>;
+
     /// Deletes a worker and revokes its credential; false when it does not exist.
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed>;
 
@@ -60,6 +63,17 @@ pub trait Backend: Send + Sync {
 
 /// The backend, shared by all requests.
 pub type SharedBackend = Arc<dyn Backend>;
+
+/// Why a worker's host cannot be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExaminationFailed {
+    /// The worker has no link at this moment.
+    NoLink,
+    /// It did not answer in time.
+    Unanswered,
+    /// Its version knows no doctor.
+    TooOld,
+}
 
 /// The server could not do it; its log has the cause under this request id.
 #[derive(Clone, Debug)]

@@ -44,7 +44,7 @@ use crate::fleet::{Fleet, Layout};
 use crate::frame::Frame;
 use crate::i18n::Text;
 use crate::pages::{
-    AddWorkerPage, DevicesPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage,
+    AddWorkerPage, DevicesPage, HostPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage,
 };
 use crate::preferences::{LayoutChoice, Preferences, ThemeChoice};
 use crate::widgets::time::ZoneChoice;
@@ -115,6 +115,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/workers") view=page(|| view! { <WorkersPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/workers/add") view=page(|| view! { <AddWorkerPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/workers/:id") view=page(|| view! { <WorkerPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/workers/:id/host") view=page(|| view! { <HostPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/devices") view=page(|| view! { <DevicesPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/settings") view=page(|| view! { <SettingsPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/settings/password") view=page(|| view! { <PasswordPage/> }.into_any()) ssr=SsrMode::Async/>

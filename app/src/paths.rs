@@ -8,6 +8,8 @@ pub const WORKERS: &str = "/workers";
 pub const ADD_WORKER: &str = "/workers/add";
 /// The devices of all workers.
 pub const DEVICES: &str = "/devices";
+/// Behind the page of a worker: its host, point by point.
+pub const HOST: &str = "/host";
 /// Settings.
 pub const SETTINGS: &str = "/settings";
 /// The change of one's own password.
@@ -16,6 +18,11 @@ pub const PASSWORD: &str = "/settings/password";
 /// The page of one worker.
 pub fn worker(id: api::WorkerId) -> String {
     format!("{WORKERS}/{id}")
+}
+
+/// The host of one worker, point by point.
+pub fn host(id: api::WorkerId) -> String {
+    format!("{WORKERS}/{id}{HOST}")
 }
 
 /// The login page, which leads to `next` afterwards.

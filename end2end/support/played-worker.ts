@@ -93,7 +93,7 @@ export function npu(index: number, usePercent: number): PlayedDevice {
     type: 'npu',
     bus_id: `0000:c${index}:00.0`,
     core: { utilization_rate: usePercent },
-    memory: { total: 64 * gib, used: 3.4 * gib + (usePercent / 2) * gib, kind: 'hbm' },
+    memory: { total: 64 * gib, used: Math.round((3.4 + usePercent / 2) * gib), kind: 'hbm' },
     temperature: 38 + Math.round(usePercent / 5),
     power_w: 92 + usePercent * 2,
     health: 'ok',
@@ -110,6 +110,6 @@ export function a3(index: number, usePercent: number): PlayedDevice {
 /** An A100 of NVIDIA, which tells no health. */
 export function gpu(index: number, usePercent: number): PlayedDevice {
   const { health, device_chip_index, ...device } = npu(index, usePercent);
-  const memory = { total: 40 * gib, used: (1.2 + usePercent * 0.35) * gib, kind: 'hbm' };
+  const memory = { total: 40 * gib, used: Math.round((1.2 + usePercent * 0.35) * gib), kind: 'hbm' };
   return { ...device, name: 'NVIDIA A100-SXM4-40GB', vendor: 'NVIDIA', type: 'cuda', bus_id: `0000:0${index + 1}:00.0`, memory };
 }

@@ -30,6 +30,8 @@ use serde::{Deserialize, Serialize};
 pub enum Part {
     /// The devices of all workers.
     Devices,
+    /// A worker's host, point by point.
+    Host,
 }
 
 /// The HTML of a part.
@@ -46,6 +48,7 @@ pub async fn draw(
     let asked = Asked::new(backend, &address, language);
     match part {
         Part::Devices => crate::pages::devices::draw(&asked).await,
+        Part::Host => crate::pages::host::draw(&asked).await,
     }
 }
 

@@ -9,6 +9,8 @@ pub struct WorkerMessages {
     pub back: &'static str,
     /// Section.
     pub conditions: &'static str,
+    /// Leads to the host, point by point; also that page's title.
+    pub check_host: &'static str,
     /// Section.
     pub devices: &'static str,
     /// Section.
@@ -127,6 +129,7 @@ pub struct WorkerMessages {
 pub const EN: WorkerMessages = WorkerMessages {
     back: "All workers",
     conditions: "Conditions",
+    check_host: "Check the host",
     devices: "Devices",
     host: "Host",
     events: "Events",
@@ -190,6 +193,7 @@ pub const EN: WorkerMessages = WorkerMessages {
 pub const ZH: WorkerMessages = WorkerMessages {
     back: "全部节点",
     conditions: "状况",
+    check_host: "检查主机",
     devices: "设备",
     host: "主机",
     events: "事件",

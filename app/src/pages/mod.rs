@@ -2,6 +2,7 @@
 
 mod add_worker;
 pub(crate) mod devices;
+pub(crate) mod host;
 mod login;
 mod not_found;
 mod settings;
@@ -10,6 +11,7 @@ mod workers;
 
 pub use add_worker::AddWorkerPage;
 pub use devices::DevicesPage;
+pub use host::HostPage;
 pub use login::LoginPage;
 pub use not_found::{NotFoundPage, answer_not_found};
 pub use settings::{PasswordPage, SettingsPage};

@@ -3,10 +3,11 @@
 use crate::server::ServerState;
 use crate::server::auth::{LoginError, PasswordError, came_over_https};
 use crate::server::error::ApiError;
+use crate::server::examination::{ExaminationError, examine};
 use crate::server::listen::{PeerAddress, Tls};
 use crate::server::registry::{Worker, assess, devices, view};
-use api::{Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
-use app::backend::{Backend, BackendFailed};
+use api::{Examination, Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use app::backend::{Backend, BackendFailed, ExaminationFailed};
 use app::fleet::device_list::{DeviceList, DeviceQuery};
 use app::fleet::roster::{Listed, Roster};
 use app::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
@@ -164,6 +165,15 @@ impl Backend for UiBackend {
 
     async fn devices(&self, query: &DeviceQuery) -> DeviceList {
         devices::list(&self.state.registry, query)
+    }
+
+    async fn examine(&self, id: WorkerId) -> Result<Examination, ExaminationFailed> {
+        let worker = self.state.registry.get(id).ok_or(ExaminationFailed::NoLink)?;
+        examine(&worker, &self.state.links).await.map_err(|error| match error {
+            ExaminationError::NoLink => ExaminationFailed::NoLink,
+            ExaminationError::Unanswered(_) => ExaminationFailed::Unanswered,
+            ExaminationError::Unknown(_) | ExaminationError::NotUnderstood(_) => ExaminationFailed::TooOld,
+        })
     }
 
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed> {

@@ -5,6 +5,7 @@ mod en;
 mod zh;
 
 use super::reasons::{ReasonContext, ReasonText, reason_text};
+use crate::backend::ExaminationFailed;
 use crate::format::Zone;
 use crate::i18n::Language;
 use api::{Check, Examination, HostReason, Reason, Seen, Trouble, Verdict};
@@ -101,6 +102,37 @@ pub fn summary(examination: &Examination, language: Language) -> String {
         Language::En if warning == 1 => format!("{ok} ok, 1 warning, {failed} failed, {skipped} skipped"),
         Language::En => format!("{ok} ok, {warning} warnings, {failed} failed, {skipped} skipped"),
         Language::Zh => format!("正常 {ok} 项，警告 {warning} 项，失败 {failed} 项，跳过 {skipped} 项"),
+    }
+}
+
+/// Why there is nothing to show.
+pub const fn failure(why: ExaminationFailed, language: Language) -> &'static str {
+    match (language, why) {
+        (Language::En, ExaminationFailed::NoLink) => {
+            "The worker has no link at this moment, over which it could be asked. On the host itself, gpustack doctor says the same."
+        }
+        (Language::En, ExaminationFailed::Unanswered) => {
+            "The worker did not answer in time. Look again in a moment, or run gpustack doctor on the host itself."
+        }
+        (Language::En, ExaminationFailed::TooOld) => {
+            "The worker’s version cannot look at its host for the server. Bring it to the server’s version."
+        }
+        (Language::Zh, ExaminationFailed::NoLink) => {
+            "该节点目前没有链路，无法询问。请在主机上运行 gpustack doctor，结果相同。"
+        }
+        (Language::Zh, ExaminationFailed::Unanswered) => {
+            "该节点没有及时应答。请稍后再看，或在主机上运行 gpustack doctor。"
+        }
+        (Language::Zh, ExaminationFailed::TooOld) => "该节点的版本不支持由服务端检查主机，请升级到服务端的版本。",
+    }
+}
+
+/// What was looked at.
+pub fn looked_at(examination: &Examination, language: Language) -> String {
+    let Examination { hostname, os, version, .. } = examination;
+    match language {
+        Language::En => format!("{hostname}, {os}, gpustack {version}. Looked at anew every ten seconds."),
+        Language::Zh => format!("{hostname}，{os}，gpustack {version}。每十秒重新检查。"),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::fleet::use_fleet;
 use crate::format;
 use crate::i18n::{ReasonContext, ReasonText, reason_text, use_text};
 use crate::order::sort;
+use crate::paths;
 use crate::reactive::{When, each, memo};
 use crate::widgets::{NextStep, SeverityIcon, use_zone};
 use api::{Condition, ConditionKind, ConditionStatus, Reason, Severity, WorkerState, WorkerView};
@@ -22,6 +23,7 @@ pub fn Conditions(
     worker: WorkerCell,
 ) -> impl IntoView {
     let text = use_text();
+    let id = worker.with_untracked(|worker| worker.id);
     let conditions = {
         let worker = worker.clone();
         memo(move || {
@@ -33,7 +35,10 @@ pub fn Conditions(
     let keys = move || conditions.with(|conditions| keys(conditions));
     view! {
         <section class="panel section conditions">
-            <h2>{text.of(|m| m.worker.conditions)}</h2>
+            <div class="section-head">
+                <h2>{text.of(|m| m.worker.conditions)}</h2>
+                <a href=paths::host(id)>{text.of(|m| m.worker.check_host)}</a>
+            </div>
             <When holds=move || conditions.read().is_empty()>
                 <p class="muted">{text.of(|m| m.worker.no_conditions)}</p>
             </When>
