@@ -19,8 +19,9 @@ test('every page fits the window in both languages and themes, on a screen and o
   const worker = await smallFleetInTrouble(server, lab);
   await logIn(page, server.url);
   await expect(card(page, 'npu-198-98')).toContainText('8 × 910B3', { timeout: 45_000 });
+  const ill = (await (await Api.logIn(server)).worker('npu-198-98'))?.id;
 
-  const pages = { workers: '/workers', table: '/workers?view=table', worker: `/workers/${worker}`, 'add-worker': '/workers/add?network=tunnels', devices: '/devices', settings: '/settings' };
+  const pages = { workers: '/workers', table: '/workers?view=table', worker: `/workers/${worker}`, host: `/workers/${ill}/host`, 'add-worker': '/workers/add?network=tunnels', devices: '/devices', settings: '/settings' };
   for (const language of languages) {
     for (const theme of themes) {
       await choose(page, server, language, theme);
