@@ -137,7 +137,7 @@ const FAULTS: [Fault; 10] = [
     (|scene| scene.write("bin/chronyc.txt", NOT_IN_STEP), &["clock_not_synchronised"]),
     (|scene| scene.remove("proc/77/comm"), &["time_service_missing"]),
     (|scene| scene.write("etc/adjtime", "0.0 0 0.0\n0\nLOCAL\n"), &["hardware_clock_local"]),
-    (|scene| scene.write("proc/self/limits", &LIMITS.replace("1048576", "256    ")), &["open_files_few"]),
+    (|scene| scene.write("proc/self/limits", &LIMITS.replace("1048576", "256")), &["open_files_few"]),
     (
         |scene| {
             scene.write(".dockerenv", "");

@@ -17,6 +17,8 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const INTERVAL: Duration = Duration::from_secs(10);
+/// So many reports are written down before others have their turn on the same thread.
+const REPORTS_AT_A_TIME: usize = 16;
 /// Reports in which only figures moved are written for so many workers in a round, one after the other, so that a large
 /// fleet costs the disk no more than a small one: figures are shown from memory, and after a restart workers tell them
 /// anew.
@@ -83,8 +85,15 @@ impl Flusher {
     async fn write_reports(&self, workers: &[Arc<Worker>], reports: Reports) -> Result<(), sqlx::Error> {
         let due = self.reports_due(workers, reports);
         for some in due.chunks(ROWS_A_STATEMENT) {
-            let taken = some.iter().filter_map(take_report);
-            let (rows, owed): (Vec<StoredReport>, Vec<Owed>) = taken.unzip();
+            let (mut rows, mut owed): (Vec<StoredReport>, Vec<Owed>) = Default::default();
+            for few in some.chunks(REPORTS_AT_A_TIME) {
+                for (row, owing) in few.iter().filter_map(take_report) {
+                    rows.push(row);
+                    owed.push(owing);
+                }
+                // writing a thousand reports down takes longer than a request on the same thread should wait
+                tokio::task::yield_now().await;
+            }
             self.store.write_reports(&rows).await?;
             owed.into_iter().for_each(Owed::settle);
         }

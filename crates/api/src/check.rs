@@ -125,7 +125,7 @@ pub enum Seen {
     },
     /// How many files the process may have open at a time; a connection is one of them.
     OpenFiles {
-        /// The limit in force; None when there is none.
+        /// What the process may raise its limit to, as workers do; None when there is no limit.
         limit: Option<u64>,
     },
 
@@ -395,6 +395,11 @@ pub enum HostReason {
     ProxyInTheWay {
         /// The server's host.
         host: String,
+    },
+    /// The process may have few files open at a time.
+    OpenFilesFew {
+        /// How many.
+        limit: u64,
     },
     /// The directory with the state cannot be used.
     DataDirUnusable {

@@ -35,7 +35,7 @@ pub enum ConditionKind {
     Clock,
     /// Accelerators are all there, and their tools and drivers work. One condition for each cause of trouble.
     Devices,
-    /// The host has what a worker needs: room on its disk, files that may be open. Absent while it has.
+    /// The host has what a worker needs: room on its disk. Absent while it has.
     Host,
     /// Nobody else uses this worker's identity or asks for its name.
     Identity,

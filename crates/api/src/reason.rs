@@ -149,11 +149,6 @@ read_by_name! {
             /// What may still be written, in bytes.
             free_bytes: u64,
         },
-        /// The process may have few files open at a time.
-        OpenFilesFew {
-            /// How many.
-            limit: u64,
-        },
 
         /// All devices work.
         DevicesWorking {

@@ -305,7 +305,7 @@ fn device_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Condit
 fn kind_of_problem(reason: &Reason) -> ConditionKind {
     match reason {
         Reason::ClockNotSynchronised { .. } | Reason::HardwareClockLocal {} => ConditionKind::Clock,
-        Reason::DiskFull { .. } | Reason::OpenFilesFew { .. } => ConditionKind::Host,
+        Reason::DiskFull { .. } => ConditionKind::Host,
         _ => ConditionKind::Devices,
     }
 }

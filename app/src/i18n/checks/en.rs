@@ -153,6 +153,7 @@ pub fn what(reason: &HostReason) -> String {
         HostReason::ProxyInTheWay { host } => {
             format!("curl, docker and others would ask the proxy for {host}. gpustack itself goes straight to it.")
         }
+        HostReason::OpenFilesFew { limit } => format!("A worker may have only {limit} files open here."),
         HostReason::DataDirUnusable { path, error } => format!("{path} cannot be used: {error}."),
         HostReason::PortInUse { port } => format!("Another program listens on port {port}."),
         HostReason::PortOfOtherWorker { port, worker_uuid } => {
@@ -222,6 +223,7 @@ pub fn next_step(reason: &HostReason) -> String {
         HostReason::TimeServiceUnknown {} => "Ask the service itself, as root.",
         HostReason::SeccompFilter {} => "Try the container without the filter, or with one that lets the driver's calls through.",
         HostReason::ProxyInTheWay { .. } => "Add the server to no_proxy.",
+        HostReason::OpenFilesFew { .. } => "Raise the limit: LimitNOFILE= in the unit, --ulimit nofile= for a container.",
         HostReason::DataDirUnusable { .. } => "Run this as the worker's user, give that user the directory, or name another one with --data-dir.",
         HostReason::PortInUse { .. } | HostReason::PortOfOtherWorker { .. } => {
             "Stop the other one, or give this worker another port with --worker-port."

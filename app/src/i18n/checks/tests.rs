@@ -108,6 +108,7 @@ fn every_host_reason() -> Vec<HostReason> {
         HostReason::TimeServiceUnknown {},
         HostReason::SeccompFilter {},
         HostReason::ProxyInTheWay { host: text() },
+        HostReason::OpenFilesFew { limit: 256 },
         HostReason::DataDirUnusable { path: path(), error: text() },
         HostReason::PortInUse { port: 10150 },
         HostReason::PortOfOtherWorker { port: 10150, worker_uuid: uuid() },

@@ -146,6 +146,7 @@ pub fn what(reason: &HostReason) -> String {
         HostReason::ProxyInTheWay { host } => {
             format!("curl、docker 等会通过代理访问 {host}；gpustack 自身直接访问，不使用代理。")
         }
+        HostReason::OpenFilesFew { limit } => format!("工作节点在此最多只能打开 {limit} 个文件。"),
         HostReason::DataDirUnusable { path, error } => format!("{path} 无法使用：{error}。"),
         HostReason::PortInUse { port } => format!("端口 {port} 已被其他程序监听。"),
         HostReason::PortOfOtherWorker { port, worker_uuid } => {
@@ -198,6 +199,7 @@ pub fn next_step(reason: &HostReason) -> String {
         HostReason::TimeServiceUnknown {} => "请以 root 身份直接查询该服务。",
         HostReason::SeccompFilter {} => "请尝试不带过滤运行容器，或使用放行驱动所需调用的配置。",
         HostReason::ProxyInTheWay { .. } => "请把服务端加入 no_proxy。",
+        HostReason::OpenFilesFew { .. } => "请提高上限：systemd 单元中设置 LimitNOFILE=，容器使用 --ulimit nofile=。",
         HostReason::DataDirUnusable { .. } => {
             "请以工作节点的用户运行，或把该目录交给该用户，或用 --data-dir 指定其他目录。"
         }

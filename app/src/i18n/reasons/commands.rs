@@ -85,7 +85,6 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         Reason::ClockOffset { .. } | Reason::ClockNotSynchronised { .. } => wrong_clock(OsFamily::of(os), places),
         Reason::ClockOffsetZone { .. } | Reason::HardwareClockLocal {} => wrong_zone(OsFamily::of(os), places),
         Reason::DiskFull { path, .. } => vec![places.worker, format!("df -h {path}")],
-        Reason::OpenFilesFew { .. } => vec![places.worker, "ulimit -n".to_owned()],
         Reason::ToolTimedOut { tool, .. } => {
             vec![places.worker, format!("timeout 60 {}", query(tool)), "dmesg -T | tail -n 50".to_owned()]
         }

@@ -32,7 +32,6 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::ClockNotSynchronised { .. } => "Clock not synchronised",
         Reason::HardwareClockLocal {} => "Hardware clock in local time",
         Reason::DiskFull { .. } => "Disk nearly full",
-        Reason::OpenFilesFew { .. } => "Few open files allowed",
         Reason::DevicesWorking { .. } => "Devices work",
         Reason::DevicesNone {} => "No devices",
         Reason::DevicesAwaited {} => "Looking for devices",
@@ -153,7 +152,6 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DiskFull { path, free_bytes } => {
             format!("Only {} MiB are free on the disk of {path}.", free_bytes >> 20)
         }
-        Reason::OpenFilesFew { limit } => format!("The worker may have only {limit} files open."),
         Reason::DevicesWorking { count: 1 } => "The device works.".to_owned(),
         Reason::DevicesWorking { count } => format!("All {count} devices work."),
         Reason::DevicesNone {} => "The host has no accelerators. That is fine for a CPU worker.".to_owned(),
@@ -289,9 +287,6 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HardwareClockLocal {} => "Keep it in UTC, or the clock is hours off after a restart.".to_owned(),
         Reason::DiskFull { .. } => "Make room on it: the worker keeps its identity there.".to_owned(),
-        Reason::OpenFilesFew { .. } => {
-            "Raise the limit: LimitNOFILE= in the unit, --ulimit nofile= for a container.".to_owned()
-        }
         Reason::DevicesAwaited {} => "Nothing to do: it takes a minute at most.".to_owned(),
         Reason::ToolTimedOut { .. } => {
             "Run the tool by hand. If it hangs there too, the driver or a card is stuck: read the kernel's log and reset the card.".to_owned()

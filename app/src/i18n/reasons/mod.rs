@@ -129,7 +129,6 @@ pub(crate) mod tests {
             Reason::ClockNotSynchronised { service: "chronyd".to_owned() },
             Reason::HardwareClockLocal {},
             Reason::DiskFull { path: "/var/lib/gpustack".to_owned(), free_bytes: 7 << 20 },
-            Reason::OpenFilesFew { limit: 256 },
             Reason::DevicesWorking { count: 8 },
             Reason::DevicesNone {},
             Reason::DevicesAwaited {},
@@ -191,7 +190,6 @@ pub(crate) mod tests {
                 | Reason::ClockNotSynchronised { .. }
                 | Reason::HardwareClockLocal { .. }
                 | Reason::DiskFull { .. }
-                | Reason::OpenFilesFew { .. }
                 | Reason::DevicesWorking { .. }
                 | Reason::DevicesNone { .. }
                 | Reason::DevicesAwaited { .. }

@@ -32,7 +32,6 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::ClockNotSynchronised { .. } => "时钟未同步",
         Reason::HardwareClockLocal {} => "硬件时钟使用本地时间",
         Reason::DiskFull { .. } => "磁盘将满",
-        Reason::OpenFilesFew { .. } => "可打开文件数过少",
         Reason::DevicesWorking { .. } => "设备正常",
         Reason::DevicesNone {} => "没有设备",
         Reason::DevicesAwaited {} => "正在识别设备",
@@ -143,7 +142,6 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ClockNotSynchronised { service } => format!("{service} 在运行，但没有跟随任何时间服务器。"),
         Reason::HardwareClockLocal {} => "硬件时钟使用了本地时间。".to_owned(),
         Reason::DiskFull { path, free_bytes } => format!("{path} 所在磁盘仅剩 {} MiB。", free_bytes >> 20),
-        Reason::OpenFilesFew { limit } => format!("工作节点最多只能打开 {limit} 个文件。"),
         Reason::DevicesWorking { count } => format!("全部 {count} 个设备正常。"),
         Reason::DevicesNone {} => "该主机没有加速设备，作为 CPU 节点是正常的。".to_owned(),
         Reason::DevicesAwaited {} => "首次设备识别尚未完成。".to_owned(),
@@ -252,9 +250,6 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ClockNotSynchronised { .. } => "请为它配置本机可达的时间服务器，否则时钟会逐渐漂移。".to_owned(),
         Reason::HardwareClockLocal {} => "请改用 UTC，否则重启后时钟可能相差数小时。".to_owned(),
         Reason::DiskFull { .. } => "请清理磁盘：工作节点的身份保存在此处。".to_owned(),
-        Reason::OpenFilesFew { .. } => {
-            "请提高上限：systemd 单元中设置 LimitNOFILE=，容器使用 --ulimit nofile=。".to_owned()
-        }
         Reason::DevicesAwaited {} => "无需操作：最多需要一分钟。".to_owned(),
         Reason::ToolTimedOut { .. } => {
             "请手动运行该工具；若同样卡住，说明驱动或板卡已挂起：请查看内核日志并复位板卡。".to_owned()

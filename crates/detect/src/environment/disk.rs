@@ -17,9 +17,17 @@ pub(super) fn look(data_dir: &Path) -> Check {
         let path = text(existing);
         return Check::bad(seen, Severity::Error, HostReason::DataDirUnusable { path, error: error.to_string() });
     }
-    let Some(free_bytes) = available_bytes.filter(|bytes| *bytes < FEW_BYTES) else { return Check::good(seen) };
-    let reason = Reason::DiskFull { path: text(data_dir), free_bytes };
-    Check::bad(seen, Severity::Warning, reason)
+    judged(seen)
+}
+
+fn judged(seen: Seen) -> Check {
+    match &seen {
+        Seen::DataDir { path, available_bytes: Some(free_bytes), .. } if *free_bytes < FEW_BYTES => {
+            let reason = Reason::DiskFull { path: path.clone(), free_bytes: *free_bytes };
+            Check::bad(seen, Severity::Warning, reason)
+        }
+        _ => Check::good(seen),
+    }
 }
 
 /// The disk does not answer, as a network disk whose server is gone.
@@ -58,6 +66,17 @@ mod tests {
         assert_eq!(check.verdict(), Verdict::Ok);
         let Seen::DataDir { available_bytes: Some(_), total_bytes: Some(total), .. } = check.seen else { panic!() };
         assert!(total > 0);
+    }
+
+    #[test]
+    fn little_room_is_told_and_unknown_room_is_not() {
+        let with = |available_bytes| {
+            let path = "/var/lib/gpustack".to_owned();
+            judged(Seen::DataDir { path, available_bytes, total_bytes: Some(1 << 40) })
+        };
+        assert_eq!([with(None), with(Some(FEW_BYTES))].map(|check| check.verdict()), [Verdict::Ok; 2]);
+        let reason = Reason::DiskFull { path: "/var/lib/gpustack".to_owned(), free_bytes: 7 << 20 };
+        assert_eq!(with(Some(7 << 20)).problem.unwrap().trouble, reason.into());
     }
 
     #[test]

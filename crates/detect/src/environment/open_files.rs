@@ -1,26 +1,27 @@
 //! How many files the process may have open.
 
 use crate::files::Root;
-use api::{Check, Reason, Seen, Severity};
+use api::{Check, HostReason, Seen, Severity};
 
 /// What a login shell has had for decades, and more than a worker needs.
 const ENOUGH: u64 = 1024;
-/// The line in `/proc/self/limits` (`proc_pid_limits(5)`); the soft limit is the first figure behind it.
+/// The line in `/proc/self/limits` (`proc_pid_limits(5)`); behind it the soft limit, and the hard one, up to which every
+/// process may raise the first, as workers and servers do when they start.
 const LINE: &str = "Max open files";
 
 pub(super) fn look(root: &Root) -> Check {
     let limits = root.read("/proc/self/limits").unwrap_or_default();
-    let limit = soft_limit(&limits);
+    let limit = hard_limit(&limits);
     let seen = Seen::OpenFiles { limit };
     match limit {
-        Some(limit) if limit < ENOUGH => Check::bad(seen, Severity::Warning, Reason::OpenFilesFew { limit }),
+        Some(limit) if limit < ENOUGH => Check::bad(seen, Severity::Warning, HostReason::OpenFilesFew { limit }),
         _ => Check::good(seen),
     }
 }
 
-fn soft_limit(limits: &str) -> Option<u64> {
+fn hard_limit(limits: &str) -> Option<u64> {
     let figures = limits.lines().find_map(|line| line.strip_prefix(LINE))?;
-    figures.split_whitespace().next()?.parse().ok()
+    figures.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -30,14 +31,14 @@ mod tests {
     const LIMITS: &str = "\
 Limit                     Soft Limit           Hard Limit           Units
 Max cpu time              unlimited            unlimited            seconds
-Max open files            512                  1048576              files
+Max open files            256                  512                  files
 ";
 
     #[test]
-    fn the_soft_limit_counts() {
-        assert_eq!(soft_limit(LIMITS), Some(512));
-        assert_eq!(soft_limit(&LIMITS.replace("512 ", "unlimited ")), None);
-        assert_eq!(soft_limit(""), None);
+    fn the_limit_that_can_be_had_counts() {
+        assert_eq!(hard_limit(LIMITS), Some(512));
+        assert_eq!(hard_limit(&LIMITS.replace("512 ", "unlimited ")), None);
+        assert_eq!(hard_limit(""), None);
     }
 
     #[test]
@@ -48,6 +49,6 @@ Max open files            512                  1048576              files
         assert!(look(&root).problem.is_none());
         std::fs::write(directory.path().join("proc/self/limits"), LIMITS).unwrap();
         let problem = look(&root).problem.unwrap();
-        assert_eq!(problem.trouble, Reason::OpenFilesFew { limit: 512 }.into());
+        assert_eq!(problem.trouble, HostReason::OpenFilesFew { limit: 512 }.into());
     }
 }
