@@ -39,7 +39,7 @@ async fn look() -> (Inventory, WorkerStatus) {
     let mut status = WorkerStatus::default();
     HostSampler::new().sample().await.fill(&mut status);
     // a person waits once and wants to see everything
-    let config = DetectorConfig { slow_facts_budget: SLOW_FACTS_BUDGET, ..DetectorConfig::default() };
+    let config = DetectorConfig { slow_facts_budget: SLOW_FACTS_BUDGET, ..worker::detector_config() };
     (Detector::new(&config).detect().await, status)
 }
 

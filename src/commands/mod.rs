@@ -1,5 +1,6 @@
 //! The command line: a file for each sub-command.
 
+mod dcmi_reader;
 mod devices;
 mod doctor;
 mod exit;
@@ -38,6 +39,9 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Look what is wrong with this host, before or after it joins, and say what to do.
     Doctor(Box<doctor::DoctorArgs>),
+    /// Read the library of Ascend's driver, for a worker.
+    #[command(hide = true)]
+    DcmiReader(dcmi_reader::DcmiReaderArgs),
 }
 
 /// Reads the command line, does what it says, and tells the outcome.
@@ -56,6 +60,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::ResetAdminPassword(args) => reset_admin_password::run(&args),
         Command::Devices(args) => devices::run(args),
         Command::Doctor(args) => doctor::run(*args),
+        Command::DcmiReader(args) => dcmi_reader::run(&args),
     }
 }
 

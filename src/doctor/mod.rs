@@ -7,7 +7,7 @@ mod proxies;
 mod server;
 
 use crate::config::{Config, Role, WorkerConfig};
-use crate::worker::hostname;
+use crate::worker::{detector_config, hostname};
 use api::{Check, Examination, HostReason, Seen, Severity};
 use chrono::Utc;
 use detect::{Detector, DetectorConfig, Environment, Inventory, Printed, Surroundings, blame_filter};
@@ -29,7 +29,7 @@ pub struct Findings {
 
 /// How a doctor looks at accelerators: once, and thoroughly.
 pub fn thorough() -> DetectorConfig {
-    DetectorConfig { slow_facts_budget: SLOW_FACTS_BUDGET, ..DetectorConfig::default() }
+    DetectorConfig { slow_facts_budget: SLOW_FACTS_BUDGET, ..detector_config() }
 }
 
 /// Goes through the host that `detection` looks at, as the worker that `config` describes would find it. `variables` are

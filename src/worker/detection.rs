@@ -1,7 +1,7 @@
 //! Looks at the host again and again, and publishes what it sees. Nobody waits for it.
 
 use api::{Problem, WorkerStatus};
-use detect::{Detector, DetectorConfig, Environment, HostSampler, Inventory};
+use detect::{Detector, DetectorConfig, Environment, HostSampler, Inventory, LibraryReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,15 @@ const WATCHED_INTERVAL: Duration = Duration::from_secs(2);
 /// From one look at the host's surroundings to the next: disks fill and clocks lose their servers in hours.
 const ENVIRONMENT_INTERVAL: Duration = Duration::from_mins(1);
 
+/// This program, whatever lies at its path by now: an upgrade must not bring another's answers into a running worker.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// How this host's accelerators are looked for, with this program as the reader of Ascend's library.
+pub fn detector_config() -> DetectorConfig {
+    let reader = LibraryReader { program: THIS_PROGRAM.into(), arguments: vec!["dcmi-reader".into()] };
+    DetectorConfig { library_reader: Some(reader), ..DetectorConfig::default() }
+}
+
 /// How the host is looked at.
 #[derive(Clone, Debug)]
 pub struct DetectionConfig {
@@ -25,7 +34,7 @@ pub struct DetectionConfig {
 
 impl Default for DetectionConfig {
     fn default() -> Self {
-        Self { detector: DetectorConfig::default(), interval: Duration::from_secs(10) }
+        Self { detector: detector_config(), interval: Duration::from_secs(10) }
     }
 }
 

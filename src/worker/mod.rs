@@ -21,7 +21,7 @@ pub mod status;
 mod trust;
 
 pub use address::AddressError;
-pub use detection::DetectionConfig;
+pub use detection::{DetectionConfig, detector_config};
 pub use examiner::{Examiner, ExaminerError};
 pub use health::{BindError, bind};
 pub use host::hostname;

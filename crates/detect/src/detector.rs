@@ -38,6 +38,18 @@ pub struct DetectorConfig {
     pub path: Option<OsString>,
     /// The variables that choose devices or tell where the vendors' software is, by name.
     pub variables: BTreeMap<String, String>,
+    /// Who reads the library of Ascend's driver; None to ask its tool alone.
+    pub library_reader: Option<LibraryReader>,
+}
+
+/// A program whose process is `dcmi::serve`, with the library as its last argument. A process of its own, since the
+/// library may crash or hang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryReader {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments in front of the library.
+    pub arguments: Vec<OsString>,
 }
 
 /// The vendors' variables that are of use here begin so.
@@ -52,6 +64,7 @@ impl Default for DetectorConfig {
             slow_facts_budget: Duration::from_secs(3),
             path: None,
             variables: std::env::vars_os().filter_map(texts).filter(|(name, _)| name.starts_with(VARIABLES)).collect(),
+            library_reader: None,
         }
     }
 }

@@ -33,6 +33,6 @@ mod text;
 mod tool;
 mod vendor;
 
-pub use detector::{Detector, DetectorConfig, Inventory, Printed};
+pub use detector::{Detector, DetectorConfig, Inventory, LibraryReader, Printed};
 pub use environment::{Environment, Surroundings, blame_filter};
 pub use host::{HostFacts, HostSampler};

@@ -217,7 +217,7 @@ pub(crate) fn search_path(path: Option<OsString>) -> Vec<PathBuf> {
 }
 
 /// The libraries' directories in front of those that this process was given.
-fn library_path(directories: &[PathBuf]) -> OsString {
+pub(crate) fn library_path(directories: &[PathBuf]) -> OsString {
     let inherited = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let inherited = std::env::split_paths(&inherited).filter(|directory| directory.is_absolute());
     let all: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();

@@ -109,6 +109,7 @@ impl Host {
             slow_facts_budget: AMPLE,
             path: Some(OsString::new()),
             variables: self.variables.clone(),
+            library_reader: None,
         }
     }
 

@@ -108,6 +108,7 @@ impl Host {
             slow_facts_budget: AMPLE,
             path: Some(OsString::new()),
             variables: BTreeMap::new(),
+            library_reader: None,
         }
     }
 

@@ -89,6 +89,7 @@ impl Host {
             slow_facts_budget: AMPLE,
             path: Some(std::env::join_paths(directories).unwrap_or_else(|_| OsString::new())),
             variables: BTreeMap::new(),
+            library_reader: None,
         })
     }
 

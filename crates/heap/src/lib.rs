@@ -1,5 +1,5 @@
 //! How this process uses memory: settings of glibc's allocator, which has no safe interface. A crate of its own, since
-//! nothing else of this program contains unsafe code. On another C library it does nothing, and no harm.
+//! nothing else that a server or a worker runs in its process contains unsafe code. On another C library it does nothing, and no harm.
 
 /// Keeps memory together that many connections use for long. To be called at the program's start, before it has threads:
 /// what was asked for earlier stays where it is.

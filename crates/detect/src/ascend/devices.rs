@@ -23,7 +23,7 @@ pub(super) fn devices(table: &Table, numbers: &NumberList, nodes: &Nodes) -> Vec
         GpuDevice {
             physical_index: physical,
             node: physical.and_then(|number| nodes.chip(number)),
-            power_scope: chip.power_w.ok().map(|_| power_scope(chip.id, table)),
+            power_scope: chip.power_w.ok().map(|_| power_scope(chip, table)),
             processes: table.processes.as_deref().map(|processes| processes_of(chip.id, processes)),
             ..device(chip, index, table.driver_version.clone(), nodes.has_parts)
         }
@@ -135,8 +135,11 @@ fn by_node(place: usize, chips: usize, nodes: &Nodes) -> Option<u32> {
 }
 
 /// Where a card has several chips and the tool prints the power with one of them, it is that of the card.
-fn power_scope(id: ChipId, table: &Table) -> PowerScope {
-    let has_chip_without = table.chips.iter().any(|other| other.id.npu == id.npu && other.power_w.is_err());
+fn power_scope(chip: &Chip, table: &Table) -> PowerScope {
+    if let Some(told) = chip.extra.as_ref().and_then(|extra| extra.power_scope) {
+        return told;
+    }
+    let has_chip_without = table.chips.iter().any(|other| other.id.npu == chip.id.npu && other.power_w.is_err());
     if has_chip_without { PowerScope::Card } else { PowerScope::Device }
 }
 

@@ -1,4 +1,4 @@
-//! Huawei Ascend, by its driver's programs `npu-smi` and `hccn_tool`.
+//! Huawei Ascend, by its driver's library and its programs `npu-smi` and `hccn_tool`.
 
 mod cells;
 mod details;
@@ -6,6 +6,7 @@ mod devices;
 mod environment;
 mod hccn;
 mod installation;
+mod library;
 mod mapping;
 mod nodes;
 mod processes;
@@ -20,20 +21,22 @@ mod tests;
 use crate::files::{PatientReader, Root};
 use crate::pci::Accelerator;
 use crate::text;
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolError};
 use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
 use crate::{DetectorConfig, Printed};
 use api::{GpuDevice, Reason, Seen, Severity};
 use async_trait::async_trait;
 use environment::TOOL;
+use library::{LIBRARY, LibrarySource};
 use mapping::NumberList;
 use nodes::{Circumstances, Nodes};
 use slow_facts::{SlowFacts, Sources};
 use source::{Answer, ListSource, Program, ReadingSource, TableSource};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use table::{ChipId, Table};
+use table::{ChipId, Table, Teller};
 
 /// Looks for Ascend chips.
 pub(crate) struct Ascend {
@@ -46,6 +49,18 @@ pub(crate) struct Ascend {
     numbering: Numbering,
     slow_facts: SlowFacts,
     is_950: bool,
+    /// The file that the last answer is from.
+    used_library: Option<PathBuf>,
+}
+
+/// What the ways of reading gave, one after the other.
+#[derive(Default)]
+struct Found {
+    table: Option<Table>,
+    /// What was wrong.
+    findings: Vec<Finding>,
+    /// Why a way could not be taken, which counts where no other tells why it could not.
+    unusable: Vec<Finding>,
 }
 
 /// The tool's list of numbers and the chips it was asked for. Asking costs a process, and the answer changes only
@@ -65,10 +80,13 @@ impl Ascend {
             path: config.path.clone(),
         };
         let smi = Arc::new(program(TOOL));
+        let library = LibrarySource::new(config).map(|library| Box::new(library) as Box<dyn ReadingSource>);
+        let tool: [Box<dyn ReadingSource>; 2] =
+            [Box::new(TableSource(Arc::clone(&smi))), Box::new(ListSource(Arc::clone(&smi)))];
         Self {
             variables: config.variables.clone(),
             slow_facts_budget: config.slow_facts_budget,
-            readings: vec![Box::new(TableSource(Arc::clone(&smi))), Box::new(ListSource(Arc::clone(&smi)))],
+            readings: library.into_iter().chain(tool).collect(),
             sources: Sources {
                 smi,
                 hccn: program(hccn::TOOL),
@@ -80,27 +98,33 @@ impl Ascend {
             numbering: Numbering::default(),
             slow_facts: SlowFacts::default(),
             is_950: false,
+            used_library: None,
         }
     }
 
     /// The first answer that is understood, with what was wrong with those before.
-    async fn read_chips(&self) -> (Option<Table>, Vec<Finding>) {
-        let mut findings = Vec::new();
+    async fn read_chips(&self) -> Found {
+        let mut found = Found::default();
         for source in &self.readings {
             match source.read().await {
                 Answer::Absent => {}
                 Answer::Chips(table, more) => {
-                    let told = findings.into_iter().map(|finding| Finding { severity: Severity::Warning, ..finding });
-                    return (Some(table), told.chain(more).collect());
+                    for finding in &mut found.findings {
+                        finding.severity = Severity::Warning;
+                    }
+                    found.findings.extend(more);
+                    found.table = Some(table);
+                    break;
                 }
-                Answer::NotUnderstood(reason) => findings.push(Finding::error(reason)),
+                Answer::NotUnderstood(reason) => found.findings.push(Finding::error(reason)),
+                Answer::Unusable(finding) => found.unusable.push(finding),
                 Answer::Failed(finding) => {
-                    findings.push(finding);
+                    found.findings.push(finding);
                     break;
                 }
             }
         }
-        (None, findings)
+        found
     }
 
     async fn read(&mut self, nodes: &Nodes, table: &Table, mut findings: Vec<Finding>) -> Survey {
@@ -166,15 +190,23 @@ impl Ascend {
             let value = self.variables.get(name)?;
             Some(Seen::Variable { name: name.to_owned(), value: text::cell(value) })
         };
-        let mut seen = vec![
-            self.sources.smi.tool.seen(),
+        let mut seen = self.tools_seen();
+        seen.extend([
             Seen::Driver { vendor: vendor(), running, installed: installation.driver_version.clone() },
             Seen::Firmware { vendor: vendor(), versions: firmware.into_iter().collect() },
             Seen::Runtime { vendor: vendor(), version: installation.runtime_version.clone() },
-        ];
+        ]);
         seen.extend(nodes.seen(&self.circumstances(reading, driver_failed), &self.root));
         seen.extend(visible::VARIABLES.into_iter().filter_map(variable));
         seen
+    }
+
+    /// The library where it told, and the tool where it was looked for.
+    fn tools_seen(&self) -> Vec<Seen> {
+        let tool = &self.sources.smi.tool;
+        let Some(file) = &self.used_library else { return vec![tool.seen()] };
+        let library = Seen::Tool { tool: LIBRARY.to_owned(), path: Some(file.display().to_string()) };
+        std::iter::once(library).chain(tool.is_known().then(|| tool.seen())).collect()
     }
 
     fn circumstances(&self, reading: &Reading, driver_failed: bool) -> Circumstances {
@@ -185,19 +217,25 @@ impl Ascend {
     /// says so once; one that gave no answer is asked again at the next survey.
     async fn renumber(&mut self, table: &Table) -> Option<Finding> {
         let chips = chips(table);
+        if let Some(numbers) = &table.numbers {
+            // They count as well while the tool stands in: a chip keeps its number.
+            self.numbering = Numbering { asked_for: chips, numbers: numbers.clone() };
+            return None;
+        }
         if table.is_cut_off || chips == self.numbering.asked_for {
             return None;
         }
         let smi = &self.sources.smi;
-        let output = match smi.ask(&["info", "-m"]).await {
-            Ok(output) => output,
+        let numbers = match smi.ask(&["info", "-m"]).await {
+            Ok(output) => mapping::parse(&output.stdout).unwrap_or_else(|| {
+                let printed = text::excerpt(&output.all());
+                tracing::debug!(printed, "npu-smi lists no chip numbers; they are taken from its table");
+                NumberList::new()
+            }),
+            // The library does without it.
+            Err(ToolError::Missing) if table.told_by != Teller::Tool => NumberList::new(),
             Err(error) => return Some(Finding { severity: Severity::Warning, ..smi.finding(error) }),
         };
-        let numbers = mapping::parse(&output.stdout).unwrap_or_else(|| {
-            let printed = text::excerpt(&output.all());
-            tracing::debug!(printed, "npu-smi lists no chip numbers; they are taken from its table");
-            NumberList::new()
-        });
         self.numbering = Numbering { asked_for: chips, numbers };
         None
     }
@@ -256,17 +294,25 @@ impl Vendor for Ascend {
         Maker::Huawei
     }
 
-    async fn survey(&mut self, _on_bus: &[&Accelerator]) -> Survey {
+    async fn survey(&mut self, on_bus: &[&Accelerator]) -> Survey {
         let nodes = Nodes::look(&self.root);
-        match self.read_chips().await {
-            (Some(table), findings) => self.read(&nodes, &table, findings).await,
-            (None, findings) if findings.is_empty() => self.without_tool(&nodes),
-            (None, findings) => self.failed(&nodes, Reading::default(), findings),
+        let found = self.read_chips().await;
+        self.used_library = found.table.as_ref().and_then(Table::library).map(Path::to_owned);
+        if let Some(table) = found.table {
+            return self.read(&nodes, &table, found.findings).await;
+        }
+        // A library is part of many containers' images: without a chip it is no sign that there ought to be one.
+        let has_chips = !nodes.chips.is_empty() || !on_bus.is_empty();
+        match (found.findings, found.unusable) {
+            (findings, _) if !findings.is_empty() => self.failed(&nodes, Reading::default(), findings),
+            (_, unusable) if has_chips && !unusable.is_empty() => self.failed(&nodes, Reading::default(), unusable),
+            _ => self.without_tool(&nodes),
         }
     }
 
     fn printed(&self) -> Vec<Printed> {
-        [&self.sources.smi.tool, &self.sources.hccn.tool].into_iter().flat_map(Tool::printed).collect()
+        let of_tools = [&self.sources.smi.tool, &self.sources.hccn.tool].into_iter().flat_map(Tool::printed);
+        self.readings.iter().flat_map(|source| source.printed()).chain(of_tools).collect()
     }
 }
 

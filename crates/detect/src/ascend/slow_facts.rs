@@ -5,7 +5,7 @@ use super::details::{self, Board};
 use super::hccn::{Port, PortQuestion};
 use super::installation::Installation;
 use super::source::Program;
-use super::table::{Chip, ChipId, Table};
+use super::table::{Chip, ChipId, Table, Teller};
 use crate::files::{PatientReader, Root};
 use crate::tool::ToolError;
 use crate::vendor::Finding;
@@ -137,8 +137,23 @@ impl SlowFacts {
             self.ailments.clear();
             self.due = self.round(ports, have_changed);
         }
-        self.plan_power(&table.chips, now);
-        self.plan_ailments(&table.chips);
+        self.take(&table.chips);
+        if table.told_by == Teller::Tool {
+            self.plan_power(&table.chips, now);
+            self.plan_ailments(&table.chips);
+        } else {
+            self.due.retain(|question| !question.is_for_smi());
+        }
+    }
+
+    /// What the table itself tells of this.
+    fn take(&mut self, chips: &[Chip]) {
+        for (chip, extra) in chips.iter().filter_map(|chip| Some((chip, chip.extra.as_ref()?))) {
+            self.boards.insert(chip.id, extra.board.clone());
+            self.ai_cores.extend(extra.ai_cores.map(|cores| (chip.id, cores)));
+            let health = chip.health.clone().unwrap_or_default();
+            self.ailments.insert(chip.id, Ailment { health, codes: extra.error_codes.clone() });
+        }
     }
 
     /// On Atlas 300I cards a controller measures the power of the card, and the table has none.

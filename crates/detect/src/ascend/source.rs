@@ -3,7 +3,8 @@
 use super::details::{self, Part, Readings};
 use super::environment::{self, TOOL};
 use super::installation::Directories;
-use super::table::{self, Chip, ChipId, Table};
+use super::table::{self, Chip, ChipId, Table, Teller};
+use crate::Printed;
 use crate::files::Root;
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
@@ -23,6 +24,11 @@ const MOST_CHIPS_OF_A_CARD: u32 = 16;
 pub(super) trait ReadingSource: Send + Sync {
     /// Reads them now. Bounded in time by the tool's deadline.
     async fn read(&self) -> Answer;
+
+    /// What it printed at its last runs, where no tool of its own keeps that.
+    fn printed(&self) -> Vec<Printed> {
+        Vec::new()
+    }
 }
 
 /// What a source gave.
@@ -33,6 +39,8 @@ pub(super) enum Answer {
     Chips(Table, Vec<Finding>),
     /// It answers in a form that this version does not know; another source may do better.
     NotUnderstood(Reason),
+    /// It does not work now. Why is of interest to nobody as long as another does, or tells why it does not.
+    Unusable(Finding),
     /// It does not work, and no other will.
     Failed(Finding),
 }
@@ -111,7 +119,15 @@ impl ReadingSource for ListSource {
         if chips.is_empty() {
             return Answer::Absent;
         }
-        let table = Table { driver_version: None, chips, unreadable: Vec::new(), is_cut_off: false, processes: None };
+        let table = Table {
+            driver_version: None,
+            chips,
+            unreadable: Vec::new(),
+            is_cut_off: false,
+            processes: None,
+            numbers: None,
+            told_by: Teller::Tool,
+        };
         Answer::Chips(table, Vec::new())
     }
 }
@@ -159,6 +175,7 @@ fn chip(id: ChipId, answers: &[Vec<(Part, Readings)>]) -> Chip {
         utilization_percent: told().find_map(|told| told.utilization_percent.ok()).ok_or(not_told),
         memory: told().find_map(|told| told.memory.ok()).ok_or(not_told),
         memory_percent: told().find_map(|told| told.memory_percent.ok()),
+        extra: None,
     }
 }
 

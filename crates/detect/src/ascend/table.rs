@@ -3,13 +3,16 @@
 //! chips and between versions of the driver. Positions of characters say nothing.
 
 use super::cells::{Field, Value, column_values, heading_fields};
+use super::details::Board;
+use super::mapping::NumberList;
 use super::processes;
 use crate::bar_table::{is_border, is_row, row_cells};
 use crate::figures::{self, Figure, MIB_BYTES};
 use crate::pci;
-use api::{AbsentWhy, DeviceProcess, MemoryKind};
+use api::{AbsentWhy, DeviceProcess, MemoryKind, PowerScope};
+use std::path::{Path, PathBuf};
 
-/// What one `npu-smi info` printed.
+/// All chips, as one `npu-smi info` prints them, or as another way of reading tells them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Table {
     /// The driver's version, from the line above the heading.
@@ -22,6 +25,29 @@ pub(super) struct Table {
     pub is_cut_off: bool,
     /// Which process runs on which chip; None when there is no whole table of processes.
     pub processes: Option<Vec<(ChipId, DeviceProcess)>>,
+    /// Of all chips, where whoever told them knows; else the tool has a list.
+    pub numbers: Option<NumberList>,
+    pub told_by: Teller,
+}
+
+/// Who told a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Teller {
+    /// The vendor's tool.
+    Tool,
+    /// The driver's library in this file, which the tool gets all its answers from: what it does not tell, the tool
+    /// does not tell either.
+    Library(PathBuf),
+}
+
+impl Table {
+    /// The library's file, where that told it.
+    pub(super) fn library(&self) -> Option<&Path> {
+        match &self.told_by {
+            Teller::Library(file) => Some(file),
+            Teller::Tool => None,
+        }
+    }
 }
 
 /// One chip. A reading that the tool does not give is absent with the reason.
@@ -43,6 +69,18 @@ pub(super) struct Chip {
     pub memory: Figure<Memory>,
     /// Percent of the memory that is used, where the bytes are not told.
     pub memory_percent: Option<f64>,
+    /// What the library tells along with the readings, and the tool in answers of their own.
+    pub extra: Option<Extra>,
+}
+
+/// What hardly ever changes, and what ails the chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extra {
+    pub board: Board,
+    pub ai_cores: Option<u32>,
+    pub error_codes: Vec<String>,
+    /// What the power is measured of, where it is not the chip.
+    pub power_scope: Option<PowerScope>,
 }
 
 /// How the tool names a chip.
@@ -71,7 +109,15 @@ pub(super) fn parse(text: &str) -> Option<Table> {
     let rows = below.get(..end)?;
     let (chips, unreadable) = read_chips(&layout, rows);
     let processes = below.get(end..).and_then(processes::read);
-    Some(Table { driver_version: driver_version(above), chips, unreadable, is_cut_off: is_cut_off(rows), processes })
+    Some(Table {
+        driver_version: driver_version(above),
+        chips,
+        unreadable,
+        is_cut_off: is_cut_off(rows),
+        processes,
+        numbers: None,
+        told_by: Teller::Tool,
+    })
 }
 
 /// The values under each column, for the two lines of a chip.
@@ -161,6 +207,7 @@ fn read_chip(layout: &Layout, rows: &[&str], before: &[Chip]) -> Option<Chip> {
         utilization_percent: second.word(Field::UtilizationPercent).and_then(figures::percent),
         memory: memory(&second),
         memory_percent: None,
+        extra: None,
     })
 }
 
