@@ -139,7 +139,7 @@ impl Key {
 
 /// Keys that GPUStack 0.7 reads and that mean nothing here yet: an existing file keeps working. From its
 /// documentation of `gpustack start`.
-pub const WITHOUT_EFFECT: [&str; 57] = [
+pub const WITHOUT_EFFECT: [&str; 56] = [
     "allow_credentials",
     "allow_headers",
     "allow_methods",
@@ -180,7 +180,6 @@ pub const WITHOUT_EFFECT: [&str; 57] = [
     "ray_port",
     "ray_runtime_env_agent_port",
     "ray_worker_port_range",
-    "resources",
     "rpc_server_args",
     "rpc_server_port_range",
     "saml_idp_entity_id",

@@ -2,10 +2,12 @@
 //! anything starts. Names and defaults are GPUStack 0.7's where it has the setting.
 
 mod key;
+mod resources;
 mod secret;
 mod sources;
 
 pub use key::Key;
+pub use resources::Resources;
 pub use secret::{JoinToken, Secret, TokenError};
 pub use sources::{Environment, Given, Origin, Sources};
 
@@ -114,6 +116,8 @@ pub struct WorkerConfig {
     pub system_reserved: SystemReserved,
     /// How often the link takes new keys for what the worker sends.
     pub key_rotation: Duration,
+    /// What is reported in place of what is found.
+    pub resources: Resources,
 }
 
 /// How to run a worker in the server's process. Where that server is becomes known when it listens.
@@ -125,6 +129,8 @@ pub struct EmbeddedWorkerConfig {
     pub identity: WorkerIdentity,
     /// Kept free for the system, in bytes.
     pub system_reserved: SystemReserved,
+    /// What is reported in place of what is found.
+    pub resources: Resources,
 }
 
 impl EmbeddedWorkerConfig {
@@ -138,6 +144,7 @@ impl EmbeddedWorkerConfig {
             identity: self.identity,
             system_reserved: self.system_reserved,
             key_rotation: DEFAULT_KEY_ROTATION,
+            resources: self.resources,
         }
     }
 }
@@ -201,6 +208,16 @@ pub enum ConfigError {
         path: PathBuf,
         /// What may be meant.
         suggestion: Option<String>,
+    },
+    /// Something under `resources` that cannot be meant.
+    #[error("`{path}` in {file} {problem}")]
+    BadResource {
+        /// The keys that lead to it.
+        path: String,
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and what to write.
+        problem: String,
     },
     /// The file cannot be read.
     #[error("cannot use the configuration file {path}: {problem}")]
@@ -273,6 +290,7 @@ fn role(sources: &Sources<'_>, data_dir: &Path, notes: &mut Vec<String>) -> Resu
         data_dir: data_dir.to_owned(),
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
+        resources: sources.resources().clone(),
     };
     let port = server.port;
     if port != 0 && port == embedded.identity.port {
@@ -310,6 +328,7 @@ fn worker(sources: &Sources<'_>, data_dir: &Path, server_url: ServerUrl) -> Resu
         identity: worker_identity(sources)?,
         system_reserved: system_reserved(sources)?,
         key_rotation: key_rotation(sources)?,
+        resources: sources.resources().clone(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use super::key::{Key, SECURITY, WITHOUT_EFFECT};
+use super::resources::{RESOURCES, Resources};
 use serde_norway::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -91,7 +92,15 @@ pub struct Sources<'a> {
     environment: &'a Environment,
     file: BTreeMap<Key, String>,
     file_path: PathBuf,
+    resources: Resources,
     warnings: Vec<String>,
+}
+
+/// What a configuration file holds.
+#[derive(Default)]
+struct Contents {
+    settings: BTreeMap<Key, String>,
+    resources: Resources,
 }
 
 impl<'a> Sources<'a> {
@@ -102,13 +111,16 @@ impl<'a> Sources<'a> {
         environment: &'a Environment,
     ) -> Result<Self, ConfigError> {
         let from_variable = || environment.get("GPUSTACK_CONFIG_FILE").filter(|path| !path.is_empty()).map(Path::new);
-        let mut sources =
-            Self { flags, environment, file: BTreeMap::new(), file_path: PathBuf::new(), warnings: Vec::new() };
-        if let Some(path) = config_file.or_else(from_variable) {
-            path.clone_into(&mut sources.file_path);
-            sources.file = read_file(path, &mut sources.warnings)?;
-        }
-        Ok(sources)
+        let (path, mut warnings) = (config_file.or_else(from_variable), Vec::new());
+        let contents = path.map(|path| read_file(path, &mut warnings)).transpose()?.unwrap_or_default();
+        Ok(Self {
+            flags,
+            environment,
+            file: contents.settings,
+            file_path: path.map(Path::to_owned).unwrap_or_default(),
+            resources: contents.resources,
+            warnings,
+        })
     }
 
     /// The value that wins.
@@ -123,6 +135,11 @@ impl<'a> Sources<'a> {
             .file
             .get(&key)
             .map(|text| Given { text: text.clone(), origin: Origin::File(key, self.file_path.clone()) }))
+    }
+
+    /// What is described in place of what a worker would find, which only the file can do.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
     }
 
     /// What the user should know although it is no error.
@@ -144,7 +161,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-fn read_file(path: &Path, warnings: &mut Vec<String>) -> Result<BTreeMap<Key, String>, ConfigError> {
+fn read_file(path: &Path, warnings: &mut Vec<String>) -> Result<Contents, ConfigError> {
     let problem = |problem: String| ConfigError::File { path: path.to_owned(), problem };
     let size = std::fs::metadata(path).map_err(|error| problem(error.to_string()))?.len();
     if size > FILE_MAX_BYTES {
@@ -153,17 +170,21 @@ fn read_file(path: &Path, warnings: &mut Vec<String>) -> Result<BTreeMap<Key, St
     let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
     let root: Value = serde_norway::from_str(&text).map_err(|error| problem(error.to_string()))?;
     let entries = match root {
-        Value::Null => return Ok(BTreeMap::new()),
+        Value::Null => return Ok(Contents::default()),
         Value::Mapping(entries) => entries,
         _ => return Err(problem("it must hold `key: value` lines".to_owned())),
     };
-    let mut settings = BTreeMap::new();
+    let mut contents = Contents::default();
     for (name, value) in entries {
         let Value::String(name) = name else {
             return Err(problem("every key must be a word".to_owned()));
         };
         if name == SECURITY {
-            read_security(value, path, &mut settings)?;
+            read_security(value, path, &mut contents.settings)?;
+            continue;
+        }
+        if name == RESOURCES {
+            contents.resources = Resources::read(&value, path, warnings)?;
             continue;
         }
         let Some(key) = Key::of_name(&name) else {
@@ -175,10 +196,10 @@ fn read_file(path: &Path, warnings: &mut Vec<String>) -> Result<BTreeMap<Key, St
             return Err(ConfigError::UnknownKey { suggestion, name, path: path.to_owned() });
         };
         if let Some(text) = text_of(key, &value, path)? {
-            settings.insert(key, text);
+            contents.settings.insert(key, text);
         }
     }
-    Ok(settings)
+    Ok(contents)
 }
 
 fn read_security(value: Value, path: &Path, settings: &mut BTreeMap<Key, String>) -> Result<(), ConfigError> {

@@ -1,5 +1,6 @@
 //! Looks at the host again and again, and publishes what it sees. Nobody waits for it.
 
+use crate::config::Resources;
 use api::{Problem, WorkerStatus};
 use detect::{Detector, DetectorConfig, Environment, HostSampler, Inventory, LibraryReader};
 use std::path::{Path, PathBuf};
@@ -30,11 +31,13 @@ pub struct DetectionConfig {
     pub detector: DetectorConfig,
     /// From the begin of one look to the begin of the next.
     pub interval: Duration,
+    /// What is reported in place of what is found.
+    pub resources: Resources,
 }
 
 impl Default for DetectionConfig {
     fn default() -> Self {
-        Self { detector: detector_config(), interval: Duration::from_secs(10) }
+        Self { detector: detector_config(), interval: Duration::from_secs(10), resources: Resources::default() }
     }
 }
 
@@ -75,11 +78,16 @@ async fn look_again_and_again(
         let begun = Instant::now();
         let mut status = WorkerStatus::default();
         host.sample().await.fill(&mut status);
+        config.resources.fill(&mut status);
         if latest.borrow().is_none() {
             // a tool may take long; the host shows up meanwhile
             latest.send_replace(Some(Arc::new(status.clone())));
         }
-        let inventory = detector.detect().await;
+        // Described devices are not looked for: whatever is wrong with those that are there concerns nobody.
+        let inventory = match &status.gpu_devices {
+            Some(described) => Inventory { devices: described.clone(), ..Inventory::default() },
+            None => detector.detect().await,
+        };
         inventory.fill(&mut status);
         sightings.inventory.send_replace(Some(Arc::new(inventory)));
         status.problems.extend(surroundings.current().await);
@@ -130,6 +138,30 @@ async fn next_look(begun: Instant, interval: Duration, watched: &mut watch::Rece
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::{CpuInfo, GpuDevice};
+
+    #[tokio::test]
+    async fn what_is_described_is_reported_in_place_of_what_is_found() {
+        let described = GpuDevice { index: 3, name: "910B3".into(), ..GpuDevice::default() };
+        let cpu = CpuInfo { total: Some(192.0), utilization_rate: None };
+        let resources =
+            Resources { gpu_devices: Some(vec![described.clone()]), cpu: Some(cpu.clone()), ..Resources::default() };
+        let (latest, mut published) = watch::channel(None);
+        let (_watching, watched) = watch::channel(false);
+        let shutdown = CancellationToken::new();
+        let _stop = shutdown.clone().drop_guard();
+        let config = DetectionConfig { resources, ..DetectionConfig::default() };
+        let (inventory, seen) = watch::channel(None);
+        let sightings = Sightings { status: latest, inventory };
+        tokio::spawn(run(config, std::env::temp_dir(), sightings, watched, shutdown));
+        let status = published.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+        let described = [described];
+        let devices = Some(described.as_slice());
+        assert_eq!((status.gpu_devices.as_deref(), status.cpu.as_ref()), (devices, Some(&cpu)));
+        assert!(status.memory.is_some());
+        let seen = seen.clone().wait_for(Option::is_some).await.unwrap().clone();
+        assert_eq!(seen.as_deref().map(|inventory| inventory.devices.as_slice()), devices);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_begins_to_watch_need_not_wait_for_the_next_look() {

@@ -73,7 +73,8 @@ pub enum WorkerError {
 
 /// Runs a worker that answers health checks on `listener`, until `shutdown`.
 pub async fn run(listener: TcpListener, config: WorkerConfig, shutdown: CancellationToken) -> Result<(), WorkerError> {
-    run_with_detection(listener, config, DetectionConfig::default(), shutdown).await
+    let detection = DetectionConfig { resources: config.resources.clone(), ..DetectionConfig::default() };
+    run_with_detection(listener, config, detection, shutdown).await
 }
 
 /// Like [`run`], with the host looked at as `detection` says.

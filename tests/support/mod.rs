@@ -4,7 +4,7 @@
 
 use api::{ServerUrl, SystemReserved};
 use detect::DetectorConfig;
-use gpustack::config::{JoinToken, ServerTrust, WorkerConfig, WorkerIdentity};
+use gpustack::config::{JoinToken, Resources, ServerTrust, WorkerConfig, WorkerIdentity};
 use gpustack::worker::{DetectionConfig, WorkerError};
 use http::StatusCode;
 use std::net::SocketAddr;
@@ -54,6 +54,7 @@ impl Host {
             identity: WorkerIdentity { name: None, ip: Some("127.0.0.1".parse().unwrap()), ifname: None, port: 0 },
             system_reserved: SystemReserved::default(),
             key_rotation: Duration::from_hours(24),
+            resources: Resources::default(),
         }
     }
 
@@ -74,7 +75,11 @@ impl Host {
 
     pub fn start_worker_on(&self, listener: TcpListener, config: WorkerConfig) -> Worker {
         let address = listener.local_addr().unwrap();
-        let detection = DetectionConfig { detector: self.detector(), interval: Duration::from_millis(100) };
+        let detection = DetectionConfig {
+            detector: self.detector(),
+            interval: Duration::from_millis(100),
+            resources: config.resources.clone(),
+        };
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let task = tokio::spawn(gpustack::worker::run_with_detection(listener, config, detection, stop));
