@@ -35,7 +35,7 @@ pub use id::{SessionId, WorkerId, WorkerUuid};
 pub use join::{PROTOCOL_VERSION, RegisterDeclined, RegisterRequest, RegisterResponse, STATUS_PATH};
 pub use link::{LinkCarrier, LinkLoss, LinkReadings, LinkView};
 pub use page::{Page, Pagination, WatchEvent, WatchEventType};
-pub use reason::Reason;
+pub use reason::{DriverInitCause, Reason};
 pub use server_url::{ServerUrl, ServerUrlError};
 pub use status::{
     AbsentReading, AbsentWhy, CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DevicePartition,

@@ -200,9 +200,10 @@ read_by_name! {
             tool: String,
             /// The vendor's error code, e.g. -8005.
             code: i32,
-            /// Device nodes that are missing or closed to the worker, which is the likely cause; none when all are
-            /// there.
+            /// Device nodes that are missing or closed to the worker; none when all are there.
             nodes: Vec<String>,
+            /// Why, as far as the host shows it.
+            cause: Option<DriverInitCause>,
         },
         /// The PCI bus shows devices of a vendor whose driver is not loaded.
         DriverNotLoaded {
@@ -305,6 +306,21 @@ read_by_name! {
 struct Written {
     reason: String,
     params: Parameters,
+}
+
+/// Why a driver does not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DriverInitCause {
+    /// Device nodes are not in this container, or its list of devices does not allow them.
+    NodesMissing,
+    /// The worker's user may not open the device nodes.
+    NotAllowed,
+    /// The kernel has none of the driver's modules.
+    ModuleNotLoaded,
+    /// Its files were upgraded, and the driver from before still runs.
+    UpgradedWithoutRestart,
 }
 
 impl<'de> Deserialize<'de> for Reason {

@@ -110,6 +110,7 @@ parameters! {
     crate::WorkerState: |value| word(value.as_str()?),
     crate::LinkCarrier: |value| word(value.as_str()?),
     crate::LinkLoss: |value| word(value.as_str()?),
+    crate::DriverInitCause: |value| word(value.as_str()?),
     crate::Reason: |value| if let Value::Object(written) = value { crate::reason::read(written).ok() } else { None },
 }
 
@@ -121,7 +122,7 @@ impl<T: Parameter> Parameter for Option<T> {
 
 #[cfg(test)]
 pub mod tests {
-    use crate::{LinkCarrier, LinkLoss, Reason, Severity, WorkerState};
+    use crate::{DriverInitCause, LinkCarrier, LinkLoss, Reason, Severity, WorkerState};
 
     /// Makes up a parameter of any kind.
     pub trait Example {
@@ -152,6 +153,7 @@ pub mod tests {
         Option<String>: Some("25.5.1".to_owned()),
         Option<i64>: Some(1_700_000_000_000),
         Option<u16>: Some(502),
+        Option<DriverInitCause>: Some(DriverInitCause::NotAllowed),
         Severity: Severity::Warning,
         WorkerState: WorkerState::NotReady,
         LinkCarrier: LinkCarrier::WebSocket,

@@ -392,7 +392,8 @@ async fn one_cause_is_told_once_and_by_the_tool_where_that_fails_too() {
     let host = Host::new("910b\ncode init -8005");
     host.nodes(&["davinci0", "davinci_manager", "hisi_hdc", "devmm_svm"]);
     host.answer("info", "dcmi module initialize failed. ret is -8005\n");
-    let told = |tool: &str| vec![Reason::DriverInitFailed { tool: tool.into(), code: -8005, nodes: Vec::new() }];
+    let told =
+        |tool: &str| vec![Reason::DriverInitFailed { tool: tool.into(), code: -8005, nodes: Vec::new(), cause: None }];
     assert_eq!(reasons(&host.detect().await), told("npu-smi"));
     let host = host.without_the_tool();
     let mut detector = host.detector(AMPLE);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on fails the test")]
 
-use api::{Problem, Reason, Severity};
+use api::{DriverInitCause, Problem, Reason, Severity};
 use detect::{Detector, DetectorConfig, Inventory};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::collections::BTreeMap;
@@ -238,7 +238,7 @@ async fn the_tool_gets_the_drivers_libraries_and_speaks_english() {
 #[tokio::test]
 async fn error_texts_are_told_by_cause_whatever_the_exit_status_and_the_stream() {
     let cases = [
-        (DRIVER_FAILED, Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: vec![] }),
+        (DRIVER_FAILED, Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: vec![], cause: None }),
         (LIBRARY_MISSING, Reason::DriverLibraryMissing { tool: tool(), library: "libc_sec.so".into() }),
         (
             "dcmi model initialized failed, because the device is used. ret is -8020\n",
@@ -263,7 +263,46 @@ async fn a_driver_that_does_not_start_is_one_problem_with_the_nodes_that_are_mis
     let host = Host::printing(DRIVER_FAILED);
     host.nodes(&["hisi_hdc"]);
     let nodes = vec!["/dev/davinci_manager".to_owned(), "/dev/devmm_svm".to_owned()];
-    assert_eq!(reasons(&host.detect().await), [Reason::DriverInitFailed { tool: tool(), code: -8005, nodes }]);
+    let cause = Some(DriverInitCause::NodesMissing);
+    assert_eq!(reasons(&host.detect().await), [Reason::DriverInitFailed { tool: tool(), code: -8005, nodes, cause }]);
+}
+
+#[tokio::test]
+async fn a_driver_that_does_not_start_is_told_with_its_likely_cause() {
+    let not_loaded = ("proc/modules", "xfs 2260992 1 - Live 0x0\n");
+    let loaded = ("proc/modules", "drv_devmng 200704 3 - Live 0x0\nxfs 2260992 1 - Live 0x0\n");
+    let running = ("sys/module/drv_devmng/version", "24.1.0.3\n");
+    let installed = ("usr/local/Ascend/driver/version.info", "Version=25.5.1\n");
+    for (files, expected) in [
+        ([].as_slice(), None),
+        (&[loaded, installed], None),
+        (&[not_loaded, installed], Some(DriverInitCause::ModuleNotLoaded)),
+        (&[loaded, running, installed], Some(DriverInitCause::UpgradedWithoutRestart)),
+    ] {
+        let host = Host::printing(DRIVER_FAILED);
+        host.nodes(&["davinci0", "davinci_manager", "hisi_hdc", "devmm_svm"]);
+        for (path, text) in files {
+            host.write(path, text);
+        }
+        let [Reason::DriverInitFailed { cause, .. }] = &reasons(&host.detect().await)[..] else {
+            panic!("another problem");
+        };
+        assert_eq!(*cause, expected, "{files:?}");
+    }
+}
+
+/// An upgrade under a worker that runs.
+#[tokio::test]
+async fn a_driver_that_ran_before_an_upgrade_of_its_files_wants_a_restart() {
+    let host = Host::printing(CARDS_910B);
+    let mut detector = host.detector(AMPLE);
+    detector.detect().await;
+    host.answer("info.txt", DRIVER_FAILED);
+    host.write("usr/local/Ascend/driver/version.info", "Version=99.1.0\n");
+    host.nodes(&["davinci0", "davinci_manager", "hisi_hdc", "devmm_svm"]);
+    let cause = Some(DriverInitCause::UpgradedWithoutRestart);
+    let expected = Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: vec![], cause };
+    assert_eq!(reasons(&detector.detect().await), [expected]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::is_loopback;
 use crate::i18n::Language;
-use api::Reason;
+use api::{DriverInitCause, Reason};
 
 /// Which family an operating system belongs to, by its own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         Reason::ToolMissing { tool } => {
             vec![places.worker, format!("command -v {tool}"), format!("find / -xdev -name '{tool}*' -type f")]
         }
-        Reason::DriverInitFailed { tool, .. } => vec![
+        Reason::DriverInitFailed { tool, cause: None | Some(DriverInitCause::NodesMissing), .. } => vec![
             places.worker,
             "ls -l /dev/davinci* /dev/devmm_svm /dev/hisi_hdc".to_owned(),
             "ls /usr/local/Ascend/driver/lib64".to_owned(),
@@ -110,16 +110,21 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         Reason::DeviceNodeMissing { node } | Reason::DeviceNodeUnreadable { node } => {
             vec![places.worker, format!("ls -l {node}")]
         }
-        Reason::DriverNotLoaded { .. } => {
+        Reason::DriverNotLoaded { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::ModuleNotLoaded), .. } => {
             vec![places.worker, "lspci -nnk".to_owned(), "dmesg -T | tail -n 50".to_owned()]
         }
-        Reason::DriverMismatch { .. } => {
+        Reason::DriverMismatch { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::UpgradedWithoutRestart), .. } => {
             vec![places.worker, "cat /usr/local/Ascend/*/version.info /proc/driver/nvidia/version".to_owned()]
         }
         Reason::VisibleDevicesWrong { variable, .. } => {
             vec![places.worker, format!("echo \"${variable}\""), "ls -l /dev/davinci*".to_owned()]
         }
-        Reason::ReadingsForbidden { tool } => vec![places.worker, "id".to_owned(), query(tool)],
+        Reason::ReadingsForbidden { tool }
+        | Reason::DriverInitFailed { tool, cause: Some(DriverInitCause::NotAllowed), .. } => {
+            vec![places.worker, "id".to_owned(), query(tool)]
+        }
         Reason::DeviceUnhealthy { .. } | Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => {
             vec![places.worker, "npu-smi info || nvidia-smi".to_owned(), "dmesg -T | tail -n 50".to_owned()]
         }

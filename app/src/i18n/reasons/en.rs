@@ -3,7 +3,7 @@
 use super::{ReasonContext, hours, is_loopback, is_made_up_for};
 use crate::format;
 use crate::i18n::{Language, words};
-use api::{LinkCarrier, LinkLoss, Reason};
+use api::{DriverInitCause, LinkCarrier, LinkLoss, Reason};
 
 /// The cause in a few words.
 pub const fn title(reason: &Reason) -> &'static str {
@@ -170,10 +170,10 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ToolOutputUnknown { tool, output } => {
             format!("{tool} printed something that this version does not understand{}", printed(output))
         }
-        Reason::DriverInitFailed { tool, code, nodes } if nodes.is_empty() => {
+        Reason::DriverInitFailed { tool, code, nodes, .. } if nodes.is_empty() => {
             format!("{tool} reports that the driver did not initialise (code {code}).")
         }
-        Reason::DriverInitFailed { tool, code, nodes } => {
+        Reason::DriverInitFailed { tool, code, nodes, .. } => {
             let nodes = nodes.join(", ");
             format!(
                 "{tool} reports that the driver did not initialise (code {code}). Missing or closed to the worker: {nodes}."
@@ -301,7 +301,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ToolOutputUnknown { .. } => {
             "Run the tool by hand. If its output looks right, report it with the driver's version.".to_owned()
         }
-        Reason::DriverInitFailed { .. } => {
+        Reason::DriverInitFailed { cause: None | Some(DriverInitCause::NodesMissing), .. } => {
             "Pass /dev/davinci_manager, /dev/devmm_svm and /dev/hisi_hdc to the container, and mount /usr/local/Ascend/driver.".to_owned()
         }
         Reason::DriverLibraryMissing { .. } => {
@@ -313,17 +313,21 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DeviceNodeMissing { node } => {
             format!("In a container add --device={node}. On the host check that the driver is loaded.")
         }
-        Reason::DeviceNodeUnreadable { .. } | Reason::ReadingsForbidden { .. } => {
+        Reason::DeviceNodeUnreadable { .. }
+        | Reason::ReadingsForbidden { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::NotAllowed), .. } => {
             "Run the worker as root, or add its user to the group that owns the node.".to_owned()
         }
         Reason::DeviceUnhealthy { .. } => "Read the vendor tool's health report and the kernel's log; reset or replace the card.".to_owned(),
         Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => {
             "See whether the card has fallen off the bus: read the kernel's log, then restart the host or reseat the card.".to_owned()
         }
-        Reason::DriverNotLoaded { .. } => {
+        Reason::DriverNotLoaded { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::ModuleNotLoaded), .. } => {
             "Install the vendor's driver for the kernel that runs, or load its module, and start the worker again.".to_owned()
         }
-        Reason::DriverMismatch { .. } => {
+        Reason::DriverMismatch { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::UpgradedWithoutRestart), .. } => {
             "Restart the host after an upgrade of the driver; install driver and firmware of the same release.".to_owned()
         }
         Reason::VisibleDevicesWrong { .. } => {

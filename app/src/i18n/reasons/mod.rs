@@ -88,7 +88,7 @@ const fn is_made_up_for(reason: &Reason, context: &ReasonContext<'_>) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    use api::{LinkCarrier, LinkLoss};
+    use api::{DriverInitCause, LinkCarrier, LinkLoss};
 
     const NOW_MS: i64 = 1_764_504_093_000;
 
@@ -97,6 +97,8 @@ pub(crate) mod tests {
     pub fn every_reason() -> Vec<Reason> {
         let url = || "http://127.0.0.1:10150/healthz".to_owned();
         let tool = || "npu-smi".to_owned();
+        let driver_init_failed =
+            |cause| Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: Vec::new(), cause };
         let reasons = vec![
             Reason::HeartbeatReceived {},
             Reason::HeartbeatLost { last_ms: Some(NOW_MS - 187_000), timeout_s: 60 },
@@ -138,8 +140,21 @@ pub(crate) mod tests {
             Reason::ToolNotStarted { tool: tool(), error: "permission denied".to_owned() },
             Reason::ToolMissing { tool: tool() },
             Reason::ToolOutputUnknown { tool: tool(), output: "???".to_owned() },
-            Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: vec!["/dev/hisi_hdc".to_owned()] },
-            Reason::DriverInitFailed { tool: tool(), code: -8005, nodes: Vec::new() },
+            Reason::DriverInitFailed {
+                tool: tool(),
+                code: -8005,
+                nodes: vec!["/dev/hisi_hdc".to_owned()],
+                cause: Some(DriverInitCause::NodesMissing),
+            },
+            Reason::DriverInitFailed {
+                tool: tool(),
+                code: -8005,
+                nodes: vec!["/dev/hisi_hdc".to_owned()],
+                cause: Some(DriverInitCause::NotAllowed),
+            },
+            driver_init_failed(Some(DriverInitCause::ModuleNotLoaded)),
+            driver_init_failed(Some(DriverInitCause::UpgradedWithoutRestart)),
+            driver_init_failed(None),
             Reason::DriverNotLoaded { vendor: "NVIDIA".to_owned(), count: Some(2) },
             Reason::DriverNotLoaded { vendor: "NVIDIA".to_owned(), count: None },
             Reason::DriverMismatch {

@@ -3,7 +3,7 @@
 use super::{ReasonContext, hours, is_loopback, is_made_up_for};
 use crate::format;
 use crate::i18n::{Language, words};
-use api::{LinkCarrier, LinkLoss, Reason};
+use api::{DriverInitCause, LinkCarrier, LinkLoss, Reason};
 
 /// The cause in a few words.
 pub const fn title(reason: &Reason) -> &'static str {
@@ -155,10 +155,10 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::ToolNotStarted { tool, error } => format!("{tool} 无法启动：{error}。"),
         Reason::ToolMissing { tool } => format!("存在加速设备，但找不到 {tool}。"),
         Reason::ToolOutputUnknown { tool, output } => format!("当前版本无法识别 {tool} 的输出{}", printed(output)),
-        Reason::DriverInitFailed { tool, code, nodes } if nodes.is_empty() => {
+        Reason::DriverInitFailed { tool, code, nodes, .. } if nodes.is_empty() => {
             format!("{tool} 报告驱动初始化失败（错误码 {code}）。")
         }
-        Reason::DriverInitFailed { tool, code, nodes } => {
+        Reason::DriverInitFailed { tool, code, nodes, .. } => {
             format!("{tool} 报告驱动初始化失败（错误码 {code}）。缺少或无权访问：{}。", nodes.join("、"))
         }
         Reason::DriverLibraryMissing { tool, library } => format!("{tool} 找不到 {library}。"),
@@ -260,7 +260,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
             format!("请把 {tool} 所在目录挂载到容器内，例如 -v /usr/local/sbin:/usr/local/sbin:ro。")
         }
         Reason::ToolOutputUnknown { .. } => "请手动运行该工具；若输出正常，请连同驱动版本一起反馈。".to_owned(),
-        Reason::DriverInitFailed { .. } => {
+        Reason::DriverInitFailed { cause: None | Some(DriverInitCause::NodesMissing), .. } => {
             "请把 /dev/davinci_manager、/dev/devmm_svm、/dev/hisi_hdc 传入容器，并挂载 /usr/local/Ascend/driver。"
                 .to_owned()
         }
@@ -273,13 +273,17 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::DeviceNodeMissing { node } => {
             format!("在容器中请添加 --device={node}；在主机上请检查驱动是否已加载。")
         }
-        Reason::DeviceNodeUnreadable { .. } | Reason::ReadingsForbidden { .. } => "请以 root 运行工作节点，或把其用户加入该设备节点所属的组。".to_owned(),
+        Reason::DeviceNodeUnreadable { .. }
+        | Reason::ReadingsForbidden { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::NotAllowed), .. } => "请以 root 运行工作节点，或把其用户加入该设备节点所属的组。".to_owned(),
         Reason::DeviceUnhealthy { .. } => "请查看厂商工具的健康报告与内核日志，复位或更换板卡。".to_owned(),
         Reason::DevicesMissing { .. } | Reason::DeviceLost { .. } => "请查看内核日志确认板卡是否掉线，然后重启主机或重新插拔板卡。".to_owned(),
-        Reason::DriverNotLoaded { .. } => {
+        Reason::DriverNotLoaded { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::ModuleNotLoaded), .. } => {
             "请为当前内核安装厂商驱动或加载其内核模块，然后重启工作节点。".to_owned()
         }
-        Reason::DriverMismatch { .. } => {
+        Reason::DriverMismatch { .. }
+        | Reason::DriverInitFailed { cause: Some(DriverInitCause::UpgradedWithoutRestart), .. } => {
             "升级驱动后请重启主机；驱动与固件请安装同一版本的配套包。".to_owned()
         }
         Reason::VisibleDevicesWrong { .. } => "请填写实际存在的设备，例如 0,1 或 0-3，然后重启工作节点容器。".to_owned(),

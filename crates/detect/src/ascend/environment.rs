@@ -19,7 +19,7 @@ pub(super) fn diagnose(output: &str) -> Option<Reason> {
     if code == DEVICE_IN_USE {
         return Some(Reason::DeviceInUseElsewhere { tool, code });
     }
-    Some(Reason::DriverInitFailed { tool, code, nodes: Vec::new() })
+    Some(Reason::DriverInitFailed { tool, code, nodes: Vec::new(), cause: None })
 }
 
 /// The code of a line that tells of the management library's start (`dcmi module initialize failed. ret is -8005`) or
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn init_failed(code: i32) -> Reason {
-        Reason::DriverInitFailed { tool: TOOL.to_owned(), code, nodes: Vec::new() }
+        Reason::DriverInitFailed { tool: TOOL.to_owned(), code, nodes: Vec::new(), cause: None }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod details;
 mod devices;
 mod environment;
 mod hccn;
+mod init_cause;
 mod installation;
 mod library;
 mod mapping;
@@ -19,14 +20,16 @@ mod visible;
 mod tests;
 
 use crate::files::{PatientReader, Root};
-use crate::pci::Accelerator;
+use crate::pci::{Accelerator, Driver};
 use crate::text;
 use crate::tool::{Tool, ToolError};
 use crate::vendor::{Finding, Maker, Outcome, Reading, Survey, Vendor};
 use crate::{DetectorConfig, Printed};
-use api::{GpuDevice, Reason, Seen, Severity};
+use api::{DriverInitCause, GpuDevice, NodeState, Reason, Seen, Severity};
 use async_trait::async_trait;
 use environment::TOOL;
+use init_cause::Evidence;
+use installation::Installation;
 use library::{LIBRARY, LibrarySource};
 use mapping::NumberList;
 use nodes::{Circumstances, Nodes};
@@ -51,6 +54,10 @@ pub(crate) struct Ascend {
     is_950: bool,
     /// The file that the last answer is from.
     used_library: Option<PathBuf>,
+    /// The driver that ran when the chips could be read last.
+    last_running: Option<String>,
+    /// The PCI bus shows a card that the driver has taken.
+    is_driven: bool,
 }
 
 /// What the ways of reading gave, one after the other.
@@ -99,6 +106,8 @@ impl Ascend {
             slow_facts: SlowFacts::default(),
             is_950: false,
             used_library: None,
+            last_running: None,
+            is_driven: false,
         }
     }
 
@@ -130,10 +139,12 @@ impl Ascend {
     async fn read(&mut self, nodes: &Nodes, table: &Table, mut findings: Vec<Finding>) -> Survey {
         findings.extend(self.renumber(table).await);
         let devices = self.devices(nodes, table).await;
+        let running = devices.iter().find_map(|device| device.driver_version.clone());
+        self.last_running = running.or_else(|| self.last_running.take());
         self.is_950 = devices.iter().any(|device| device.name.contains("950"));
         let reading = Reading { unhealthy: devices::unhealthy(table, &devices), devices };
         if table.is_cut_off {
-            return self.failed(nodes, reading, findings);
+            return self.failed(nodes, reading, findings).await;
         }
         findings.extend_from_slice(self.slow_facts.failures());
         findings.extend(self.driver_mismatch(&reading.devices).map(Finding::warning));
@@ -163,12 +174,13 @@ impl Ascend {
 
     /// A driver that does not start is one problem: the nodes that are missing are its likely cause, not problems
     /// beside it.
-    fn failed(&self, nodes: &Nodes, partial: Reading, mut findings: Vec<Finding>) -> Survey {
+    async fn failed(&self, nodes: &Nodes, partial: Reading, mut findings: Vec<Finding>) -> Survey {
         let mut driver_failed = false;
         for finding in &mut findings {
-            if let Reason::DriverInitFailed { nodes: faulty, .. } = &mut finding.reason {
+            if let Reason::DriverInitFailed { nodes: faulty, cause, .. } = &mut finding.reason {
                 driver_failed = true;
                 let faults = nodes.faults(&self.circumstances(&partial, true));
+                *cause = self.init_cause(&faults).await;
                 *faulty = faults.into_iter().map(|(node, _)| node).collect();
             }
         }
@@ -177,6 +189,24 @@ impl Ascend {
         }
         let seen = self.seen(nodes, &partial, driver_failed);
         Survey { outcome: Outcome::Failed { partial }, findings, seen }
+    }
+
+    async fn init_cause(&self, faults: &[(String, NodeState)]) -> Option<DriverInitCause> {
+        let (root, runtime) = (self.root.clone(), self.sources.runtime_directory.clone());
+        let look = move || {
+            let installed = Installation::look(&root, runtime.as_deref()).driver_version;
+            (init_cause::modules(&root), init_cause::versions_of_modules(&root), installed)
+        };
+        let (modules, running, installed) = self.sources.files.read(look).await.unwrap_or_default();
+        let is_missing = faults.iter().any(|(_, state)| *state == NodeState::Missing);
+        init_cause::cause(&Evidence {
+            modules,
+            is_driven: self.is_driven,
+            fault: is_missing.then_some(NodeState::Missing).or_else(|| faults.first().map(|(_, state)| *state)),
+            is_root: rustix::process::geteuid().is_root(),
+            running: running.into_iter().chain(self.last_running.clone()).collect(),
+            installed,
+        })
     }
 
     /// Every point of the environment, whether it is wrong or not.
@@ -278,9 +308,9 @@ impl Ascend {
     }
 
     /// Without its tool a chip can be seen by its node only.
-    fn without_tool(&self, nodes: &Nodes) -> Survey {
+    async fn without_tool(&self, nodes: &Nodes) -> Survey {
         if let Some(finding) = nodes.tool_missing() {
-            return self.failed(nodes, Reading::default(), vec![finding]);
+            return self.failed(nodes, Reading::default(), vec![finding]).await;
         }
         // Chips were asked for, and the container was started without what gives them to it.
         let findings = self.misfit_variables(&[]).into_iter().map(Finding::warning).collect();
@@ -296,6 +326,7 @@ impl Vendor for Ascend {
 
     async fn survey(&mut self, on_bus: &[&Accelerator]) -> Survey {
         let nodes = Nodes::look(&self.root);
+        self.is_driven = on_bus.iter().any(|found| found.driver == Driver::Loaded);
         let found = self.read_chips().await;
         self.used_library = found.table.as_ref().and_then(Table::library).map(Path::to_owned);
         if let Some(table) = found.table {
@@ -304,9 +335,11 @@ impl Vendor for Ascend {
         // A library is part of many containers' images: without a chip it is no sign that there ought to be one.
         let has_chips = !nodes.chips.is_empty() || !on_bus.is_empty();
         match (found.findings, found.unusable) {
-            (findings, _) if !findings.is_empty() => self.failed(&nodes, Reading::default(), findings),
-            (_, unusable) if has_chips && !unusable.is_empty() => self.failed(&nodes, Reading::default(), unusable),
-            _ => self.without_tool(&nodes),
+            (findings, _) if !findings.is_empty() => self.failed(&nodes, Reading::default(), findings).await,
+            (_, unusable) if has_chips && !unusable.is_empty() => {
+                self.failed(&nodes, Reading::default(), unusable).await
+            }
+            _ => self.without_tool(&nodes).await,
         }
     }
 

@@ -189,7 +189,9 @@ fn why(failure: Failure) -> Reason {
         Failure::NotStarted(code @ code::IN_USE) | Failure::NoList(code @ code::IN_USE) => {
             Reason::DeviceInUseElsewhere { tool, code }
         }
-        Failure::NotStarted(code) | Failure::NoList(code) => Reason::DriverInitFailed { tool, code, nodes: Vec::new() },
+        Failure::NotStarted(code) | Failure::NoList(code) => {
+            Reason::DriverInitFailed { tool, code, nodes: Vec::new(), cause: None }
+        }
         Failure::Nonsense(what) => unknown(&what),
     }
 }
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn codes_are_told_as_the_tool_tells_them() {
-        let started = |code| Reason::DriverInitFailed { tool: LIBRARY.into(), code, nodes: Vec::new() };
+        let started = |code| Reason::DriverInitFailed { tool: LIBRARY.into(), code, nodes: Vec::new(), cause: None };
         assert_eq!(why(Failure::NotStarted(-8005)), started(-8005));
         assert_eq!(why(Failure::NoList(-8012)), started(-8012));
         let in_use = Reason::DeviceInUseElsewhere { tool: LIBRARY.into(), code: -8020 };
