@@ -28,6 +28,10 @@ pub(crate) struct Card {
     pub health: Figure<(DeviceHealth, String)>,
     pub partitions: Vec<DevicePartition>,
     pub processes: Option<Vec<DeviceProcess>>,
+    /// What ails it, in the vendor's words.
+    pub error_codes: Vec<String>,
+    /// The driver keeps it ready while nobody uses it.
+    pub is_persistent: Option<bool>,
     /// Its driver does not reach it any more: what is known of it is from before.
     pub is_lost: bool,
 }
@@ -53,6 +57,8 @@ impl Card {
             health: Err(not_told),
             partitions: Vec::new(),
             processes: None,
+            error_codes: Vec::new(),
+            is_persistent: None,
             is_lost: false,
         }
     }
@@ -67,6 +73,7 @@ impl Card {
             power_w: Err(failed),
             health: Err(failed),
             processes: None,
+            error_codes: Vec::new(),
             is_lost: true,
             ..self
         }
@@ -104,6 +111,7 @@ impl Card {
             runtime_version: self.runtime_version,
             partitions: self.partitions,
             processes: self.processes,
+            error_codes: self.error_codes,
             absent: absences.into_list(),
             ..GpuDevice::default()
         }

@@ -1,17 +1,23 @@
 //! What was looked at, good or bad, for a person who goes through a host point by point.
 
 use crate::vendor::Finding;
-use api::{Check, CheckProblem, Reason, Seen};
+use api::{Check, CheckProblem, HostReason, Reason, Seen, Severity};
 
 /// Gives each point its problem, if there is one.
 pub(crate) fn judged(seen: Vec<Seen>, findings: &[Finding]) -> Vec<Check> {
     let judge = |seen: Seen| {
         let finding = findings.iter().find(|finding| is_meant(&seen, &finding.reason));
-        let problem =
+        let found =
             finding.map(|finding| CheckProblem { severity: finding.severity, trouble: finding.reason.clone().into() });
-        Check { seen, problem }
+        Check { problem: found.or_else(|| of_point_alone(&seen)), seen }
     };
     seen.into_iter().map(judge).collect()
+}
+
+/// What only a person who goes through the host wants to know.
+fn of_point_alone(seen: &Seen) -> Option<CheckProblem> {
+    let is_wrong = matches!(seen, Seen::PersistenceMode { off } if !off.is_empty());
+    is_wrong.then(|| CheckProblem { severity: Severity::Warning, trouble: HostReason::PersistenceModeOff {}.into() })
 }
 
 /// Whether a reason says something of this point.

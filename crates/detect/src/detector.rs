@@ -19,6 +19,7 @@ use api::{Check, GpuDevice, PciDevice, Problem, Reason, Seen, WorkerStatus};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -40,6 +41,8 @@ pub struct DetectorConfig {
     pub variables: BTreeMap<String, String>,
     /// Who reads the library of Ascend's driver; None to ask its tool alone.
     pub library_reader: Option<LibraryReader>,
+    /// Where NVIDIA's DCGM exporter may listen; it is asked when there are NVIDIA cards. None to ask nobody.
+    pub dcgm_exporter: Option<SocketAddr>,
 }
 
 /// A program whose process is `dcmi::serve`, with the library as its last argument. A process of its own, since the
@@ -51,6 +54,9 @@ pub struct LibraryReader {
     /// Its arguments in front of the library.
     pub arguments: Vec<OsString>,
 }
+
+/// Where the exporter listens unless told otherwise (NVIDIA's documentation of DCGM Exporter).
+const DCGM_EXPORTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9400);
 
 /// The vendors' variables that are of use here begin so.
 const VARIABLES: &str = "ASCEND_";
@@ -65,6 +71,7 @@ impl Default for DetectorConfig {
             path: None,
             variables: std::env::vars_os().filter_map(texts).filter(|(name, _)| name.starts_with(VARIABLES)).collect(),
             library_reader: None,
+            dcgm_exporter: Some(DCGM_EXPORTER),
         }
     }
 }

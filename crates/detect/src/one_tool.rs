@@ -3,6 +3,7 @@
 use crate::bar_table::{Block, Blocks};
 use crate::card::Card;
 use crate::files::{PatientReader, Root};
+use crate::nvidia::exporter::Exporter;
 use crate::pci::{Accelerator, Driver};
 use crate::text;
 use crate::tool::{Places, Tool, ToolError, ToolOutput};
@@ -34,6 +35,8 @@ pub(crate) struct Description {
     /// Device nodes, any of which says that somebody wants to compute here: with one and without a tool something is
     /// missing.
     pub nodes: &'static [&'static str],
+    /// NVIDIA's exporter for Prometheus may tell what the library and the tools do not.
+    pub has_exporter: bool,
     /// The kernel module of its driver, which tells its version where the tool does not.
     pub module: &'static str,
 }
@@ -148,6 +151,7 @@ pub(crate) struct OneTool {
     library: PatientReader,
     /// The file that the last answer is from.
     used_library: Option<PathBuf>,
+    exporter: Option<Exporter>,
 }
 
 /// A lasting answer and the cards it was given for.
@@ -160,6 +164,7 @@ struct Answer {
 impl OneTool {
     pub(crate) fn new(description: Description, config: &DetectorConfig) -> Self {
         Self {
+            exporter: config.dcgm_exporter.filter(|_| description.has_exporter).map(Exporter::new),
             tools: description.ways.iter().map(|way| Tool::new(way.tool, config.tool_deadline)).collect(),
             description,
             root: Root::new(&config.root),
@@ -244,6 +249,12 @@ impl OneTool {
         }
     }
 
+    async fn complete(&mut self, cards: &mut [Card]) {
+        if let Some(exporter) = &mut self.exporter {
+            exporter.complete(cards).await;
+        }
+    }
+
     fn driver_version(&self) -> Option<String> {
         let version = self.root.read(format!("/sys/module/{}/version", self.description.module))?;
         Some(text::cell(&version)).filter(|version| !version.is_empty())
@@ -260,6 +271,7 @@ impl OneTool {
             }
         }
         answer.cards.sort_by_key(|card| card.index);
+        let persistence = persistence(&answer.cards);
         let unhealthy = answer.cards.iter().filter_map(Card::unhealthy).collect();
         let (maker, kind) = (self.description.maker, self.description.kind);
         let devices = answer.cards.into_iter().map(|card| card.into_device(maker, kind)).collect();
@@ -269,7 +281,9 @@ impl OneTool {
             return self.survey_with(Outcome::Failed { partial: reading }, findings);
         }
         findings.extend(missing(&reading, on_bus));
-        self.survey_with(Outcome::Read(reading), findings)
+        let mut survey = self.survey_with(Outcome::Read(reading), findings);
+        survey.seen.extend(persistence);
+        survey
     }
 
     fn failed(&self, findings: Vec<Finding>) -> Survey {
@@ -316,6 +330,7 @@ impl Vendor for OneTool {
         if let Some((mut listing, file)) = self.read_library().await {
             self.used_library = Some(file);
             self.recall(&mut listing.cards);
+            self.complete(&mut listing.cards).await;
             return self.survey_of(listing, on_bus);
         }
         let mut findings = Vec::new();
@@ -341,6 +356,7 @@ impl Vendor for OneTool {
             self.good_way = number;
             self.add_more(number, way.more, &mut answer.cards).await;
             self.recall(&mut answer.cards);
+            self.complete(&mut answer.cards).await;
             return self.survey_of(answer, on_bus);
         }
         if findings.is_empty() { self.without_tool(on_bus) } else { self.failed(findings) }
@@ -349,6 +365,13 @@ impl Vendor for OneTool {
     fn printed(&self) -> Vec<Printed> {
         self.tools.iter().flat_map(Tool::printed).collect()
     }
+}
+
+/// Which cards the driver does not keep ready while nobody uses them; None when it says so of no card.
+fn persistence(cards: &[Card]) -> Option<Seen> {
+    let is_told = cards.iter().any(|card| card.is_persistent.is_some());
+    let off = cards.iter().filter(|card| card.is_persistent == Some(false)).map(|card| card.index).collect();
+    is_told.then_some(Seen::PersistenceMode { off })
 }
 
 /// The tool finds nothing where the bus has cards with their driver.

@@ -110,6 +110,7 @@ impl Host {
             path: Some(OsString::new()),
             variables: self.variables.clone(),
             library_reader: None,
+            dcgm_exporter: None,
         }
     }
 

@@ -111,6 +111,7 @@ impl Host {
                 program: env!("CARGO_BIN_EXE_dcmi-reader").into(),
                 arguments: Vec::new(),
             }),
+            dcgm_exporter: None,
         })
     }
 

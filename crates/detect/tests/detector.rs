@@ -109,6 +109,7 @@ impl Host {
             path: Some(OsString::new()),
             variables: BTreeMap::new(),
             library_reader: None,
+            dcgm_exporter: None,
         }
     }
 

@@ -90,6 +90,7 @@ impl Host {
             path: Some(std::env::join_paths(directories).unwrap_or_else(|_| OsString::new())),
             variables: BTreeMap::new(),
             library_reader: None,
+            dcgm_exporter: None,
         })
     }
 

@@ -29,5 +29,6 @@ pub(crate) const AMD: Description = Description {
     libraries: &["/opt/rocm/lib"],
     // The driver makes its node for every graphics card of a desktop.
     nodes: &[],
+    has_exporter: false,
     module: "amdgpu",
 };

@@ -20,6 +20,7 @@ pub(crate) const CAMBRICON: Description = Description {
     directories: &["/usr/bin", "/usr/local/neuware/bin"],
     libraries: &["/usr/local/neuware/lib64"],
     nodes: &["/dev/cambricon_ctl"],
+    has_exporter: false,
     module: "cambricon_drv",
 };
 

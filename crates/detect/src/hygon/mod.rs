@@ -21,5 +21,6 @@ pub(crate) const HYGON: Description = Description {
     directories: &["/opt/hyhal/bin", "/opt/dtk/bin", "/opt/rocm/bin", "/usr/local/hyhal/bin"],
     libraries: &["/opt/hyhal/lib", "/opt/dtk/lib", "/opt/dtk/lib64"],
     nodes: &["/dev/mkfd"],
+    has_exporter: false,
     module: "hycu",
 };

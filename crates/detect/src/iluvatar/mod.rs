@@ -20,6 +20,7 @@ pub(crate) const ILUVATAR: Description = Description {
     directories: &["/usr/local/corex/bin", "/usr/bin"],
     libraries: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
     nodes: &["/dev/iluvatar0"],
+    has_exporter: false,
     module: "iluvatar",
 };
 

@@ -20,6 +20,7 @@ pub(crate) const METAX: Description = Description {
     directories: &["/opt/mxdriver/bin", "/opt/maca/bin", "/opt/mxn100/bin"],
     libraries: &["/opt/mxdriver/lib", "/opt/maca/lib"],
     nodes: &["/dev/mxcd"],
+    has_exporter: false,
     module: "metax",
 };
 

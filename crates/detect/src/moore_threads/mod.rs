@@ -20,6 +20,7 @@ pub(crate) const MOORE_THREADS: Description = Description {
     directories: &["/usr/bin", "/usr/local/musa/bin"],
     libraries: &["/usr/local/musa/lib"],
     nodes: &["/dev/mtgpu.0"],
+    has_exporter: false,
     module: "mtgpu",
 };
 

@@ -1,5 +1,6 @@
 //! NVIDIA, by its driver's management library and, where that cannot be used, by its tool `nvidia-smi`.
 
+pub(crate) mod exporter;
 mod failures;
 mod nvml;
 mod partitions;
@@ -75,6 +76,7 @@ pub(crate) const NVIDIA: Description = Description {
     directories: &["/usr/bin", "/usr/local/nvidia/bin", "/run/nvidia/driver/usr/bin", "/usr/lib/wsl/lib"],
     libraries: &["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"],
     nodes: &["/dev/nvidiactl"],
+    has_exporter: true,
     module: "nvidia",
 };
 

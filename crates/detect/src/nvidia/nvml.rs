@@ -89,6 +89,7 @@ fn card(nvml: &Nvml, device: &Device<'_>, index: u32, host: &HostFacts) -> Optio
         health: health(temperature.as_ref().err()),
         partitions: partitions(device),
         processes: processes(nvml, device),
+        is_persistent: device.is_in_persistent_mode().ok(),
         ..Card::new(index, &name)
     })
 }

@@ -87,6 +87,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, proce
     if (*count) processes[0] = (process_info){ 4242, 1ull << 30, 0xffffffffu, 0xffffffffu };
     return SUCCESS;
 }
+int nvmlDeviceGetPersistenceMode(void *device, unsigned *mode) { *mode = NUMBER(device) == 0; return SUCCESS; }
 int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
 #ifdef PARTS
     *current = *pending = NUMBER(device) == 1;
