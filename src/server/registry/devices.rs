@@ -305,20 +305,20 @@ fn add_to_model(model: &mut ModelTotals, device: &GpuDevice, readings: ReadingsT
     match (memory.used.filter(|_| is_current), memory.total, model.memory_used_bytes) {
         (Some(used), Some(total), Some(before)) => {
             model.memory_used_bytes = Some(before.saturating_add(used));
-            model.memory_total_bytes = add(model.memory_total_bytes, total);
+            model.memory_total_bytes = Some(sum(model.memory_total_bytes, total));
         }
         // the first that tells: memory of those that do not is not counted any more
         (Some(used), Some(total), None) => {
             model.memory_used_bytes = Some(used);
             model.memory_total_bytes = Some(total);
         }
-        (None, Some(total), None) => model.memory_total_bytes = add(model.memory_total_bytes, total),
+        (None, Some(total), None) => model.memory_total_bytes = Some(sum(model.memory_total_bytes, total)),
         _ => {}
     }
 }
 
-fn add(sum: Option<u64>, more: u64) -> Option<u64> {
-    Some(sum.unwrap_or(0).saturating_add(more))
+fn sum(before: Option<u64>, more: u64) -> u64 {
+    before.unwrap_or(0).saturating_add(more)
 }
 
 /// Whether somebody computes on it; None when nobody can say.

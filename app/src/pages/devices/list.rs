@@ -66,9 +66,10 @@ fn found(page: &Page) -> AnyView {
 /// Everything, each vendor, what needs attention; and how much is shown.
 fn filters(page: &Page) -> AnyView {
     let Page { query, list, messages } = page;
-    let is_all = query.vendor.is_none() && !query.only_trouble;
+    let is_all = query.vendor.is_none() && query.model.is_none() && !query.only_trouble;
     let all = page.address(|query| {
         query.vendor = None;
+        query.model = None;
         query.only_trouble = false;
     });
     let vendor = |(vendor, devices): &(String, usize)| {
@@ -130,21 +131,21 @@ fn clear(query: &DeviceQuery) -> String {
 
 fn range(page: &Page) -> String {
     let list = &page.list;
-    let last = (list.before() + DeviceQuery::ROWS).min(list.matching);
-    (page.messages.devices.range)(&count(list.before() + 1), &count(last), &count(list.matching))
+    let end = (list.before() + DeviceQuery::ROWS).min(list.matching);
+    (page.messages.devices.range)(&count(list.before() + 1), &count(end), &count(list.matching))
 }
 
 fn pager(page: &Page) -> Option<AnyView> {
     let (list, messages) = (&page.list, page.messages);
     let to = |number: usize| page.address(|query| query.page = number);
-    let (number, last) = (list.page, list.pages());
+    let (number, pages) = (list.page, list.pages());
     let before = (number > 1).then(|| {
         view! { <a class="button" href=to(number - 1) rel="prev">{messages.workers.previous_page}</a> }.into_any()
     });
-    let after = (number < last).then(|| {
+    let after = (number < pages).then(|| {
         view! { <a class="button" href=to(number + 1) rel="next">{messages.workers.next_page}</a> }.into_any()
     });
-    (last > 1).then(|| {
+    (pages > 1).then(|| {
         view! {
             <nav class="pager" aria-label=messages.devices.pages>
                 {before}

@@ -30,16 +30,18 @@ fn model(page: &Page, totals: &ModelTotals) -> AnyView {
     let messages = page.messages;
     let name = if totals.name.is_empty() { messages.words.unknown } else { totals.name.as_str() };
     let unhealthy = (totals.unhealthy > 0).then(|| {
-        view! { <span class="health error">{(messages.devices.unhealthy)(&count(totals.unhealthy))}</span> }.into_any()
+        view! { <span class="health error number">{(messages.devices.unhealthy)(&count(totals.unhealthy))}</span> }
+            .into_any()
     });
     view! {
         <li data-key=totals.name.clone()>
             <a class="model panel" data-noscroll="" href=address aria-current=is_chosen.then_some("true")>
                 <strong>{name.to_owned()}</strong>
-                <span>{(messages.devices.device_count)(&count(totals.count))}</span>
+                <span class="number">{(messages.devices.device_count)(&count(totals.count))}</span>
                 <Meter percent=Signal::stored(memory_percent(totals))/>
-                <span class="muted">{work(totals, messages)} " " {unhealthy}</span>
                 <span class="muted">{memory(totals, messages)}</span>
+                {unhealthy}
+                <span class="muted">{work(totals, messages)}</span>
             </a>
         </li>
     }

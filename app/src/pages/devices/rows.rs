@@ -78,6 +78,7 @@ fn worker(row: &DeviceRow, messages: &'static Messages) -> AnyView {
                 {state_icon(state).view()}
                 <span class="visually-hidden">{messages.state_word(state)}</span>
             </span>
+            " "
             <a class="row-link mono" href=paths::worker(row.worker)>{row.worker_name.clone()}</a>
         </th>
     }
@@ -90,7 +91,7 @@ fn driven_row(row: &DeviceRow, worker: AnyView, device: &GpuDevice, messages: &'
     view! {
         <tr data-key=format!("{}:{}", row.worker, device.index) class:old=is_old>
             {worker}
-            <td>{device.index} " " <small class="mono muted">{ids(device, messages)}</small></td>
+            <td>"#" {device.index} " " <small class="mono muted">{ids(device, messages)}</small></td>
             <td>{device.name.clone()} " " <small class="muted">{device.vendor.clone()}</small></td>
             {figures.utilisation()}
             {figures.memory()}
@@ -173,7 +174,12 @@ impl Figures<'_> {
 
     fn health(&self) -> AnyView {
         let Some(health) = self.device.health else { return self.absent(ReadingKind::Health) };
-        let class = health_class(if self.is_old { DeviceHealth::Unknown } else { health });
+        let class = match health {
+            // a hundred green words would hide the one that is not
+            DeviceHealth::Ok => "muted",
+            _ if self.is_old => health_class(DeviceHealth::Unknown),
+            health => health_class(health),
+        };
         let codes = self.device.error_codes.join(" ");
         view! {
             <span class=class>{self.messages.health_word(health)}</span>
