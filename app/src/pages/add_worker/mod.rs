@@ -9,6 +9,7 @@ mod form;
 use crate::ask::page_data;
 use crate::frame::PageTitle;
 use crate::i18n::use_text;
+use crate::pages::Failure;
 use crate::paths;
 use crate::reactive::{When, effect, memo};
 use crate::session::UiError;
@@ -53,7 +54,7 @@ pub fn AddWorkerPage() -> impl IntoView {
         </header>
         {defaults.show(move |defaults| match defaults {
             Ok(defaults) => view! { <Join defaults/> }.into_any(),
-            Err(error) => view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any(),
+            Err(error) => view! { <Failure error/> }.into_any(),
         })}
     }
     .into_any()

@@ -9,6 +9,7 @@ use crate::frame::PageTitle;
 use crate::i18n::{Language, use_text};
 use crate::icon::Icon;
 use crate::model::JoinInfo;
+use crate::pages::Failure;
 use crate::paths;
 use crate::preferences::{SetLanguage, SetTheme, Theme, ThemeChoice, choose_language, choose_theme};
 use crate::session::UiError;
@@ -41,7 +42,7 @@ pub fn SettingsPage() -> impl IntoView {
             <h1>{text.of(|m| m.settings.title)}</h1>
             {info.show(move |info| match info {
                 Ok(info) => view! { <Sections info/> }.into_any(),
-                Err(error) => view! { <p class="note error" role="alert">{move || error.text(text.get())}</p> }.into_any(),
+                Err(error) => view! { <Failure error/> }.into_any(),
             })}
         </div>
     }
