@@ -69,10 +69,8 @@ pub enum Denial {
 ///
 /// It ends with its session; dropping it ends it too, with all its connections.
 pub struct RemoteForward {
-    listen: Endpoint,
+    listener: FarListener,
     running: Running,
-    // the first to be dropped, and with it the server's connections are refused
-    registration: Registration,
 }
 
 impl RemoteForward {
@@ -93,18 +91,19 @@ impl RemoteForward {
             }
         };
         let registration = early.unwrap_or_else(|| session.register(&listen, sender));
-        if let Err(error) = prove(session, &listen, &mut receiver, deadline).await {
-            session.stop_listening(&listen).await;
+        let listener = FarListener { session: session.clone(), listen, _registration: registration, listens: true };
+        if let Err(error) = prove(session, &listener.listen, &mut receiver, deadline).await {
+            listener.stop().await;
             return Err(error);
         }
         let context = running.context().clone();
         running.context().spawn(take_all(receiver, spec.target, context));
-        Ok(Self { listen, running, registration })
+        Ok(Self { listener, running })
     }
 
     /// Where the server listens.
     pub fn address(&self) -> &Endpoint {
-        &self.listen
+        &self.listener.listen
     }
 
     /// What it did so far.
@@ -119,19 +118,41 @@ impl RemoteForward {
 
     /// Takes no new connections, and gives those that stand this long to end by themselves.
     pub async fn stop(self, drain_deadline: Duration) -> Stopped {
-        let Self { listen, running, registration } = self;
-        let session = running.context().session.clone();
-        if session.end().is_none() {
-            session.stop_listening(&listen).await;
+        self.listener.stop().await;
+        self.running.stop(drain_deadline).await
+    }
+}
+
+/// The server's port. Dropped, nobody takes its connections any more, and the server is asked to give it up.
+struct FarListener {
+    session: Session,
+    listen: Endpoint,
+    _registration: Registration,
+    listens: bool,
+}
+
+impl FarListener {
+    async fn stop(mut self) {
+        self.listens = false;
+        if self.session.end().is_none() {
+            self.session.stop_listening(&self.listen).await;
         }
-        drop(registration);
-        running.stop(drain_deadline).await
+    }
+}
+
+impl Drop for FarListener {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.listens && self.session.end().is_none() {
+            let (session, listen) = (self.session.clone(), self.listen.clone());
+            runtime.spawn(async move { session.stop_listening(&listen).await });
+        }
     }
 }
 
 impl fmt::Debug for RemoteForward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteForward").field("listen", &self.listen).finish_non_exhaustive()
+        f.debug_struct("RemoteForward").field("listen", &self.listener.listen).finish_non_exhaustive()
     }
 }
 
