@@ -40,9 +40,23 @@ fn compile(workspace: &Workspace, profile: Profile) -> Result<PathBuf> {
         // flags meant for this machine's processor
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if profile == Profile::Release {
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", release_flags().join("\u{1f}"));
+    }
     BrowserToolchain::find_or_make(workspace)?.apply(&mut cargo);
     process::run(&mut cargo, COMPILE_LIMIT)?;
     Ok(target.join(BROWSER_TARGET).join(profile_name).join("app.wasm"))
+}
+
+/// What `.cargo/config.toml` has, whose place a variable takes, and short paths of the libraries in the messages of panics:
+/// nobody who reads those in a browser's console has the builder's folders.
+fn release_flags() -> Vec<String> {
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let registries = cargo_home.and_then(|home| fs::read_dir(home.join("registry/src")).ok());
+    let folders = registries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let shortened = folders.map(|folder| format!("--remap-path-prefix={}/=", folder.display()));
+    ["--cfg", "erase_components"].map(str::to_owned).into_iter().chain(shortened).collect()
 }
 
 fn bindings(workspace: &Workspace, profile: Profile, wasm: &Path) -> Result<Vec<SiteFile>> {
