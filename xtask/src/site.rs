@@ -177,9 +177,17 @@ fn compresses_well(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| COMPRESSED.iter().any(|known| extension == *known))
 }
 
+/// Of 16 to 24, tried on what is sent: the encoder's own choice, 18, takes 660 bytes more of 338,000.
+const BLOCK_BITS: i32 = 17;
+
 fn brotli(bytes: &[u8]) -> Result<Vec<u8>> {
-    let options =
-        brotli::enc::BrotliEncoderParams { quality: 11, lgwin: 24, size_hint: bytes.len(), ..Default::default() };
+    let options = brotli::enc::BrotliEncoderParams {
+        quality: 11,
+        lgwin: 24,
+        lgblock: BLOCK_BITS,
+        size_hint: bytes.len(),
+        ..Default::default()
+    };
     let mut compressed = Vec::new();
     brotli::BrotliCompress(&mut &bytes[..], &mut compressed, &options)?;
     Ok(compressed)
