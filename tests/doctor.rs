@@ -185,7 +185,9 @@ async fn a_wrong_token_is_told_at_the_credential_and_no_token_leaves_the_server_
     let mut without = config(&scene, server.address).await;
     without.token = None;
     let examination = scene.examine(without).await;
-    assert_eq!(troubles(&examination), ["token_missing"]);
+    assert_eq!(troubles(&examination), [""; 0]);
+    let credential = check(&examination, |seen| matches!(seen, Seen::Credential { .. }));
+    assert_eq!(credential.verdict(), Verdict::NotChecked);
     let server_check = check(&examination, |seen| matches!(seen, Seen::Server { .. }));
     assert_eq!(server_check.verdict(), Verdict::Ok);
     let clock = check(&examination, |seen| matches!(seen, Seen::ServerClock { .. }));
@@ -325,4 +327,50 @@ fn a_bundle_is_written_without_the_token() {
     let reader = flate2::read::GzDecoder::new(std::fs::File::open(&bundle).unwrap());
     std::io::Read::read_to_string(&mut std::io::BufReader::new(reader), &mut unpacked).unwrap();
     assert!(unpacked.contains("examination.json") && !unpacked.contains(token));
+}
+
+#[test]
+fn a_bundle_without_a_name_gets_one_and_a_workers_flags_are_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpustack"));
+    let flags = ["--debug", "--system-reserved", r#"{"ram": 2, "vram": 1}"#, "--worker-name", "npu-1"];
+    command.current_dir(&dir).args(["doctor", "--data-dir", "data", "--bundle"]).args(flags);
+    assert!(command.output().unwrap().status.code() < Some(2));
+    let names = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let bundles: Vec<String> = names.filter(|name| name.ends_with(".tar.gz")).collect();
+    assert!(matches!(&bundles[..], [name] if name.starts_with("gpustack-doctor-")), "{bundles:?}");
+}
+
+/// The process called `sleep` that this one has started.
+fn sleeping_child_of(pid: u32) -> Option<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    // `proc_pid_stat(5)`: pid (comm) state ppid …
+    let is_child = |number: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.split_once(" (sleep) ").is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&pid.to_string()))
+    };
+    processes.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).find(is_child)
+}
+
+#[tokio::test]
+async fn a_doctor_that_is_interrupted_takes_a_hanging_tool_with_it() {
+    let host = Host::new();
+    host.set_tool_mode("hang");
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_gpustack"))
+        .env("PATH", format!("{}:/usr/bin:/bin", host.dir.path().join("bin").display()))
+        .args(["doctor", "--data-dir", "/nonexistent/data"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = doctor.id();
+    let tool = until("the tool runs", async || sleeping_child_of(pid)).await;
+    rustix::process::kill_process(rustix::process::Pid::from_child(&doctor), rustix::process::Signal::INT).unwrap();
+    assert_eq!(doctor.wait().unwrap().code(), Some(1));
+    let name = format!("/proc/{tool}/comm");
+    until("the tool is gone", async || {
+        let is_there = std::fs::read_to_string(&name).is_ok_and(|comm| comm == "sleep\n");
+        (!is_there).then_some(())
+    })
+    .await;
 }

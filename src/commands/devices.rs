@@ -1,7 +1,7 @@
 //! `gpustack devices`: what a worker on this host would report.
 
 use super::exit::CommandError;
-use super::output;
+use super::{output, stop};
 use crate::server::store::now_ms;
 use crate::worker;
 use api::{DeviceHealth, GpuDevice, GpuDeviceItem, Problem, Severity, WorkerStatus};
@@ -30,7 +30,16 @@ struct Report<'a> {
 
 pub fn run(args: DevicesArgs) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (inventory, status) = runtime.block_on(look());
+    let looked = runtime.block_on(async {
+        let stopping = stop::on_signal()?;
+        tokio::select! {
+            looked = look() => Ok(looked),
+            () = stopping.cancelled() => Err(CommandError::failed("interrupted")),
+        }
+    });
+    // what runs by then, as a tool that hangs, ends with the runtime
+    drop(runtime);
+    let (inventory, status) = looked?;
     let text = if args.json { json(&inventory, &worker::hostname())? } else { table(&inventory, &os_name(status)) };
     Ok(output::print(&text)?)
 }

@@ -1,7 +1,7 @@
 //! `gpustack doctor`: what is wrong with this host, before and after it joins, and what to do.
 
 use super::exit::CommandError;
-use super::output;
+use super::{output, stop};
 use crate::config::{Config, Environment, Key};
 use crate::doctor::{self, Findings, bundle};
 use api::{Check, Examination, Verdict};
@@ -46,6 +46,18 @@ pub struct DoctorArgs {
     /// The worker's name; taken so that a worker's flags can be given as they are
     #[arg(long, value_name = "NAME")]
     worker_name: Option<String>,
+    /// Kept free for the system; taken like the name
+    #[arg(long, value_name = "JSON", hide_short_help = true)]
+    system_reserved: Option<String>,
+    /// How links are encrypted; taken like the name
+    #[arg(long, value_name = "CIPHER", hide_short_help = true)]
+    data_encryption: Option<String>,
+    /// How often links take new keys; taken like the name
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
+    key_rotation: Option<String>,
+    /// Taken like the name: a doctor has no log
+    #[arg(short, long, hide_short_help = true)]
+    debug: bool,
     /// Where the worker keeps its state [default: /var/lib/gpustack]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
@@ -57,8 +69,9 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
     /// Write a file to hand on, with all that was seen and what the vendors' tools printed, and without secrets
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    bundle: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    #[expect(clippy::option_option, reason = "not given, given without a name, given with one")]
+    bundle: Option<Option<PathBuf>>,
     /// The language of the words: en or zh [default: the locale's]
     #[arg(long, value_name = "LANGUAGE")]
     language: Option<String>,
@@ -74,12 +87,22 @@ pub fn run(args: DoctorArgs) -> Result<(), CommandError> {
     let (flags, config_file) = args.into_flags();
     let config = Config::load(flags, config_file.as_deref(), &Environment::of_process())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let findings = runtime.block_on(doctor::examine(&config, &variables, &doctor::thorough()));
+    let looked = runtime.block_on(async {
+        let stopping = stop::on_signal()?;
+        let detection = doctor::thorough();
+        tokio::select! {
+            findings = doctor::examine(&config, &variables, &detection) => Ok(findings),
+            // what runs by then, as a tool that hangs, ends with the runtime
+            () = stopping.cancelled() => Err(CommandError::failed("interrupted")),
+        }
+    });
+    drop(runtime);
+    let findings = looked?;
     let report = report(&findings.examination, language);
     let printed = if is_json { json(&findings.examination, language)? } else { report.clone() };
     output::print(&printed)?;
-    if let Some(path) = bundle {
-        write_bundle(path, &findings, &report, language)?;
+    if let Some(file) = bundle {
+        write_bundle(file, &findings, &report, language)?;
     }
     match findings.examination.count(Verdict::Failed) {
         0 => Ok(()),
@@ -102,9 +125,14 @@ fn language(wished: Option<&str>, variables: &BTreeMap<String, String>) -> Resul
     Ok(set.and_then(|value| Language::from_tag(value)).unwrap_or(Language::En))
 }
 
-fn write_bundle(given: PathBuf, findings: &Findings, report: &str, language: Language) -> Result<(), CommandError> {
+fn write_bundle(
+    file: Option<PathBuf>,
+    findings: &Findings,
+    report: &str,
+    language: Language,
+) -> Result<(), CommandError> {
     let examination = &findings.examination;
-    let path = if given.as_os_str().is_empty() { PathBuf::from(bundle_name(examination)) } else { given };
+    let path = file.unwrap_or_else(|| PathBuf::from(bundle_name(examination)));
     bundle::write(&path, findings, report).map_err(CommandError::failed)?;
     let path = path.display();
     // beside a report in JSON, standard output is for programs
@@ -184,7 +212,7 @@ struct JsonReport<'a> {
     hostname: &'a str,
     os: &'a str,
     at_ms: i64,
-    /// The worst of all verdicts.
+    /// The worst verdict of what was looked at.
     verdict: Verdict,
     checks: Vec<JsonCheck<'a>>,
 }
@@ -207,7 +235,8 @@ fn json(examination: &Examination, language: Language) -> Result<String, Command
         JsonCheck { verdict: check.verdict(), check, title, what, next_step, commands }
     });
     let Examination { version, hostname, os, at_ms, .. } = examination;
-    let verdict = examination.checks.iter().map(Check::verdict).max().unwrap_or(Verdict::Ok);
+    let looked_at = examination.checks.iter().map(Check::verdict).filter(|verdict| *verdict != Verdict::NotChecked);
+    let verdict = looked_at.max().unwrap_or(Verdict::Ok);
     let report = JsonReport { version, hostname, os, at_ms: *at_ms, verdict, checks: checks.collect() };
     let mut text = serde_json::to_string_pretty(&report).map_err(CommandError::failed)?;
     text.push('\n');
@@ -224,6 +253,10 @@ impl DoctorArgs {
             (Key::WorkerIfname, self.worker_ifname),
             (Key::WorkerPort, self.worker_port),
             (Key::WorkerName, self.worker_name),
+            (Key::SystemReserved, self.system_reserved),
+            (Key::DataEncryption, self.data_encryption),
+            (Key::KeyRotation, self.key_rotation),
+            (Key::Debug, self.debug.then(|| "true".to_owned())),
             (Key::CaFile, self.ca_file),
             (Key::ServerFingerprint, self.server_fingerprint),
         ];

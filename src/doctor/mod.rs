@@ -8,7 +8,7 @@ mod server;
 
 use crate::config::{Config, Role, WorkerConfig};
 use crate::worker::{detector_config, hostname};
-use api::{Check, Examination, HostReason, Seen, Severity};
+use api::{Check, Examination, GpuDevice, HostReason, Seen, Severity};
 use chrono::Utc;
 use detect::{Detector, DetectorConfig, Environment, Inventory, Printed, Surroundings, blame_filter};
 use std::collections::BTreeMap;
@@ -37,13 +37,30 @@ pub fn thorough() -> DetectorConfig {
 pub async fn examine(config: &Config, variables: &BTreeMap<String, String>, detection: &DetectorConfig) -> Findings {
     let environment = Environment::new(detection, &config.data_dir);
     let mut detector = Detector::new(detection);
-    let (surroundings, inventory) = tokio::join!(environment.look(), detector.detect());
+    let devices = async {
+        match described(config) {
+            // described devices are not looked for, as by the worker
+            Some(devices) => Inventory { devices: devices.clone(), ..Inventory::default() },
+            None => detector.detect().await,
+        }
+    };
+    let (surroundings, inventory) = tokio::join!(environment.look(), devices);
     let mut checks = of_host(surroundings, &inventory);
     checks.extend(match &config.role {
         Role::Worker(worker) => way_to_server(worker, variables).await,
         Role::Server(_) | Role::ServerAndWorker(..) => vec![no_server()],
     });
     Findings { examination: examination(checks), inventory, printed: detector.printed() }
+}
+
+/// The accelerators that the configuration file describes in place of those that would be found.
+fn described(config: &Config) -> Option<&Vec<GpuDevice>> {
+    let resources = match &config.role {
+        Role::Worker(worker) => &worker.resources,
+        Role::ServerAndWorker(_, worker) => &worker.resources,
+        Role::Server(_) => return None,
+    };
+    resources.gpu_devices.as_ref()
 }
 
 /// A host, as it was seen at one moment.
@@ -65,7 +82,10 @@ pub fn examination(checks: Vec<Check>) -> Examination {
 pub fn of_host(surroundings: Surroundings, inventory: &Inventory) -> Vec<Check> {
     let found = u32::try_from(inventory.devices.len()).unwrap_or(u32::MAX);
     let Surroundings { host: mut checks, clock } = surroundings;
-    checks.push(Check::good(Seen::Accelerators { found }));
+    // with something in the way, none found does not mean that there are none
+    if found > 0 || inventory.problems.is_empty() {
+        checks.push(Check::good(Seen::Accelerators { found }));
+    }
     checks.extend(inventory.checks.iter().cloned());
     checks.extend(unplaced(inventory));
     checks.extend(clock);

@@ -14,8 +14,10 @@ pub(super) fn look(server_host: &str, variables: &BTreeMap<String, String>) -> C
     let exceptions = set(&EXCEPTIONS, variables);
     let is_excepted = exceptions.iter().any(|(_, list)| excepts(list, server_host));
     let captures = !proxies.is_empty() && !is_excepted;
-    let told = |(name, value): &(&str, &str)| format!("{name}={}", without_password(value));
-    let seen = Seen::Proxies { variables: proxies.iter().chain(&exceptions).map(told).collect() };
+    let told = |(name, value): &(&str, &str)| format!("{name}={}", place_of(value));
+    let excepted = |(name, list): &(&str, &str)| format!("{name}={}", list.rsplit('@').next().unwrap_or_default());
+    let variables = proxies.iter().map(told).chain(exceptions.iter().map(excepted)).collect();
+    let seen = Seen::Proxies { variables };
     if captures {
         let host = server_host.to_owned();
         return Check::bad(seen, Severity::Warning, HostReason::ProxyInTheWay { host });
@@ -52,11 +54,17 @@ fn is_in_network(network: &str, address: IpAddr) -> bool {
     base.is_ipv4() == address.is_ipv4() && prefix(base).unwrap_or(0) == prefix(address).unwrap_or(0)
 }
 
-/// A proxy's URL may hold a user's password.
-fn without_password(value: &str) -> String {
-    let (scheme, rest) = value.split_once("://").map_or(("", value), |(scheme, rest)| (scheme, rest));
-    let Some((_, place)) = rest.rsplit_once('@') else { return value.to_owned() };
-    if scheme.is_empty() { format!("***@{place}") } else { format!("{scheme}://***@{place}") }
+/// Where a proxy is. Whatever else stands in its URL, or in place of one, may be a user's password.
+fn place_of(value: &str) -> String {
+    let (scheme, rest) = value.split_once("://").map_or((None, value), |(scheme, rest)| (Some(scheme), rest));
+    let (hidden, place) = rest.rsplit_once('@').map_or(("", rest), |(_, place)| ("***@", place));
+    let place = place.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
+    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    let is_plain = host.chars().all(is_host) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let scheme = scheme.filter(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let place = if is_plain { place } else { "***" };
+    scheme.map_or_else(|| format!("{hidden}{place}"), |scheme| format!("{scheme}://{hidden}{place}"))
 }
 
 #[cfg(test)]
@@ -92,8 +100,18 @@ mod tests {
 
     #[test]
     fn a_password_is_not_told() {
-        let check = look("gpu.corp", &variables(&[("https_proxy", "http://me:secret@proxy:3128")]));
-        assert_eq!(check.seen, Seen::Proxies { variables: vec!["https_proxy=http://***@proxy:3128".to_owned()] });
+        for (value, told) in [
+            ("http://proxy:3128", "http://proxy:3128"),
+            ("http://me:secret@proxy:3128/", "http://***@proxy:3128"),
+            ("me:secret@proxy:3128", "***@proxy:3128"),
+            ("me:secret", "***"),
+            ("http://me:secret%40proxy", "http://***"),
+            ("http://proxy:3128/?password=secret", "http://proxy:3128"),
+            ("http://[fd00::1]:3128", "http://[fd00::1]:3128"),
+        ] {
+            let check = look("gpu.corp", &variables(&[("https_proxy", value)]));
+            assert_eq!(check.seen, Seen::Proxies { variables: vec![format!("https_proxy={told}")] }, "{value}");
+        }
     }
 
     proptest::proptest! {

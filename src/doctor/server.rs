@@ -77,8 +77,8 @@ fn way_back_check(config: &WorkerConfig, ip: Option<IpAddr>, found: Option<Reaso
         }
         Some(reason) => Check::bad(Seen::WayBack { url, round_trip_ms: None }, Severity::Warning, reason),
         None => {
-            let seen = Seen::WayBack { url: url.clone(), round_trip_ms: None };
-            Check::bad(seen, Severity::Ok, Reason::DirectNotProbed { url })
+            let seen = Seen::WayBack { url, round_trip_ms: None };
+            Check::bad(seen, Severity::Ok, HostReason::WayBackNotTried {})
         }
     }
 }
@@ -99,7 +99,8 @@ async fn without_credential(config: &WorkerConfig, examiner: &Examiner) -> Vec<C
         error => Check::bad(server_seen(config, None, None), Severity::Error, reason(error)),
     };
     let seen = Seen::Credential { kind: CredentialKind::Nothing, known_as: None };
-    let credential = Check::bad(seen, Severity::Error, HostReason::TokenMissing {});
+    // who leaves it out has it looked at without
+    let credential = Check::bad(seen, Severity::Ok, HostReason::TokenMissing {});
     vec![server, credential, unknown_clock(HostReason::TokenNeeded {}), unknown_way(config, HostReason::TokenNeeded {})]
 }
 
@@ -108,14 +109,15 @@ fn failed(config: &WorkerConfig, kind: CredentialKind, error: JoinError) -> Vec<
     let reason = reason(error);
     let credential = Seen::Credential { kind, known_as: None };
     let server = server_seen(config, None, None);
-    let (server, credential) = if is_about_credential(&reason) {
+    let is_refused = is_about_credential(&reason);
+    let (server, credential) = if is_refused {
         (Check::good(server), Check::bad(credential, Severity::Error, reason))
     } else {
         let not_reached = HostReason::ServerNotReached {};
         (Check::bad(server, Severity::Error, reason), Check::bad(credential, Severity::Ok, not_reached))
     };
-    let not_reached = HostReason::ServerNotReached {};
-    vec![server, credential, unknown_clock(not_reached.clone()), unknown_way(config, not_reached)]
+    let why = if is_refused { HostReason::TokenNeeded {} } else { HostReason::ServerNotReached {} };
+    vec![server, credential, unknown_clock(why.clone()), unknown_way(config, why)]
 }
 
 fn unknown_clock(why: HostReason) -> Check {

@@ -49,6 +49,8 @@ pub struct DevicesMessages {
     pub none_text: &'static str,
     /// A filter leaves nothing.
     pub no_result_text: &'static str,
+    /// Above it.
+    pub no_result_title: &'static str,
 }
 
 /// English.
@@ -82,6 +84,7 @@ pub const EN: DevicesMessages = DevicesMessages {
     },
     none_title: "No devices yet",
     none_text: "A worker tells of its accelerators within seconds after it has joined. If it finds none, its page says why.",
+    no_result_title: "Nothing matches",
     no_result_text: "No device fits this search and filter.",
 };
 
@@ -116,5 +119,6 @@ pub const ZH: DevicesMessages = DevicesMessages {
     },
     none_title: "还没有设备",
     none_text: "节点加入后会在数秒内上报其加速设备。若未找到任何设备，其页面会说明原因。",
+    no_result_title: "没有匹配的设备",
     no_result_text: "没有设备符合当前的搜索与筛选条件。",
 };

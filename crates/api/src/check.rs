@@ -381,6 +381,8 @@ pub enum HostReason {
     ServerNotReached {},
     /// The server tells it only to those that can join.
     TokenNeeded {},
+    /// No worker can answer at its port, so the server did not try it.
+    WayBackNotTried {},
     /// The server is of an older version, which does not answer a doctor.
     ServerTooOld {},
     /// No time service was found, and nothing else says that the clock is kept right.

@@ -67,7 +67,7 @@ pub fn seen(seen: &Seen) -> String {
         Seen::Tool { path: None, .. } => "Not there, and not needed.".to_owned(),
         Seen::Node { state: NodeState::Usable, access, .. } => format!("Can be opened{}.", owner(*access)),
         Seen::Node { state: NodeState::Forbidden, access, .. } => format!("May not be opened{}.", owner(*access)),
-        Seen::Node { state: NodeState::Missing, .. } => "Not there.".to_owned(),
+        Seen::Node { state: NodeState::Missing, .. } => "Not there, and not missed.".to_owned(),
         Seen::Driver { running: Some(running), installed: Some(installed), .. } if running != installed => {
             format!("{running} runs, {installed} is installed.")
         }
@@ -143,6 +143,7 @@ pub fn what(reason: &HostReason) -> String {
         HostReason::TokenNeeded {} => {
             "Not looked at: the server tells it only to a host that has the token.".to_owned()
         }
+        HostReason::WayBackNotTried {} => "Not looked at: a worker could not have its port.".to_owned(),
         HostReason::ServerTooOld {} => "The server answers, but its version knows no doctor.".to_owned(),
         HostReason::TimeServiceMissing {} => "No time service runs on this host, so its clock drifts.".to_owned(),
         HostReason::TimeServiceOfHost {} => {
@@ -216,7 +217,7 @@ pub fn what(reason: &HostReason) -> String {
 pub fn next_step(reason: &HostReason) -> String {
     match reason {
         HostReason::ServerNotGiven {} => "Give --server-url to have it tried.",
-        HostReason::ServerNotReached {} | HostReason::TimeServiceOfHost {} => "",
+        HostReason::ServerNotReached {} | HostReason::WayBackNotTried {} | HostReason::TimeServiceOfHost {} => "",
         HostReason::TokenNeeded {} => "Give --token to have it looked at.",
         HostReason::ServerTooOld {} => "Bring the server to this program's version.",
         HostReason::TimeServiceMissing {} => "Install chrony and give it a time server that this host reaches.",

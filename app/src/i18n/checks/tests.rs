@@ -102,6 +102,7 @@ fn every_host_reason() -> Vec<HostReason> {
         HostReason::ServerNotGiven {},
         HostReason::ServerNotReached {},
         HostReason::TokenNeeded {},
+        HostReason::WayBackNotTried {},
         HostReason::ServerTooOld {},
         HostReason::TimeServiceMissing {},
         HostReason::TimeServiceOfHost {},

@@ -64,7 +64,7 @@ pub fn seen(seen: &Seen) -> String {
         Seen::Tool { path: None, .. } => "未安装，也不需要。".to_owned(),
         Seen::Node { state: NodeState::Usable, access, .. } => format!("可以打开{}。", owner(*access)),
         Seen::Node { state: NodeState::Forbidden, access, .. } => format!("无权打开{}。", owner(*access)),
-        Seen::Node { state: NodeState::Missing, .. } => "不存在。".to_owned(),
+        Seen::Node { state: NodeState::Missing, .. } => "不存在，目前也不需要。".to_owned(),
         Seen::Driver { running: Some(running), installed: Some(installed), .. } if running != installed => {
             format!("运行的是 {running}，安装的是 {installed}。")
         }
@@ -138,6 +138,7 @@ pub fn what(reason: &HostReason) -> String {
         HostReason::ServerNotGiven {} => "未指定服务端，因此没有尝试连接。".to_owned(),
         HostReason::ServerNotReached {} => "未检查：无法连接服务端。".to_owned(),
         HostReason::TokenNeeded {} => "未检查：服务端只告知持有令牌的主机。".to_owned(),
+        HostReason::WayBackNotTried {} => "未检查：工作节点无法使用其端口。".to_owned(),
         HostReason::ServerTooOld {} => "服务端有应答，但其版本不支持诊断。".to_owned(),
         HostReason::TimeServiceMissing {} => "本机没有运行时间服务，时钟会逐渐漂移。".to_owned(),
         HostReason::TimeServiceOfHost {} => "未检查：容器使用主机的时钟，时间服务运行在主机上。".to_owned(),
@@ -192,7 +193,7 @@ pub fn what(reason: &HostReason) -> String {
 pub fn next_step(reason: &HostReason) -> String {
     match reason {
         HostReason::ServerNotGiven {} => "请用 --server-url 指定后再检查。",
-        HostReason::ServerNotReached {} | HostReason::TimeServiceOfHost {} => "",
+        HostReason::ServerNotReached {} | HostReason::WayBackNotTried {} | HostReason::TimeServiceOfHost {} => "",
         HostReason::TokenNeeded {} => "请用 --token 提供令牌后再检查。",
         HostReason::ServerTooOld {} => "请把服务端升级到与本程序相同的版本。",
         HostReason::TimeServiceMissing {} => "请安装 chrony，并配置本机可达的时间服务器。",

@@ -171,7 +171,7 @@ fn none_yet(messages: &'static Messages) -> AnyView {
 
 fn no_result(messages: &'static Messages) -> AnyView {
     let link = view! { <a class="button" href=paths::DEVICES>{messages.workers.clear_filters}</a> };
-    empty(Icon::Search, messages.workers.no_result_title, messages.devices.no_result_text, link.into_any())
+    empty(Icon::Search, messages.devices.no_result_title, messages.devices.no_result_text, link.into_any())
 }
 
 fn empty(icon: Icon, title: &'static str, text: &'static str, link: AnyView) -> AnyView {
