@@ -8,4 +8,5 @@ pub mod doctor;
 pub mod fingerprint;
 pub mod random;
 pub mod server;
+pub mod tunnel;
 pub mod worker;

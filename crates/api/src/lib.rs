@@ -17,6 +17,7 @@ mod reason;
 mod server_url;
 mod status;
 mod tagged;
+mod tunnel;
 mod worker;
 
 pub use check::{
@@ -41,5 +42,10 @@ pub use status::{
     AbsentReading, AbsentWhy, CpuInfo, DeviceCore, DeviceHealth, DeviceMemory, DeviceNetwork, DevicePartition,
     DeviceProcess, DeviceType, FileSystem, GpuDevice, GpuDeviceItem, KernelInfo, MemoryInfo, MemoryKind, OsInfo,
     PciDevice, PowerScope, ReadingKind, SwapInfo, UptimeInfo, WorkerStatus,
+};
+pub use tunnel::{
+    AgentPlace, Availability, CERTIFICATE_PATH, CUTS_REPORTED, CertificateReport, CertificateView, FaultCause,
+    ForwardCut, ForwardDirection, ForwardReport, ForwardRole, ForwardState, SshStep, TUNNELS_PATH, TunnelAgent,
+    TunnelAgentId, TunnelAgentRequest, TunnelAgentResponse, TunnelAgentUuid, TunnelFault, TunnelReport,
 };
 pub use worker::{ApiKey, ApiKeyCreate, Maintenance, SystemReserved, User, Worker, WorkerChange, WorkerReport};
