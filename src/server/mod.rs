@@ -7,6 +7,7 @@ pub mod dial;
 pub mod error;
 pub mod examination;
 pub mod flush;
+mod give_back;
 pub mod journal;
 pub mod links;
 pub mod listen;
@@ -205,6 +206,10 @@ impl ServerState {
         supervisor.start("sample the load", {
             let registry = registry.clone();
             move |job| load::run(load.clone(), registry.clone(), job)
+        });
+        supervisor.start("give memory back", {
+            let links = links.clone();
+            move |job| give_back::run(links.clone(), job)
         });
         supervisor.start("probe workers", move |job| probe::run(registry.clone(), links.clone(), job));
         let flusher = flusher.clone();

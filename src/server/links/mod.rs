@@ -48,6 +48,11 @@ impl Links {
         self.0.get(&link_id(id))
     }
 
+    /// How many stand.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Ends a worker's, which was deleted or whose place another host took.
     pub fn revoke(&self, id: WorkerId) {
         if let Some(link) = self.get(id) {
