@@ -1,4 +1,4 @@
-//! One server and one worker a folder. The kernel drops a lock with its process, however that ends.
+//! One server, one worker and one tunnel agent a folder. The kernel drops a lock with its process, however that ends.
 
 use super::{DataDir, DataDirError};
 use rustix::fs::FlockOperation;
@@ -13,6 +13,8 @@ pub enum LockName {
     Server,
     /// The worker's state.
     Worker,
+    /// A tunnel agent's state.
+    Tunnels,
 }
 
 impl LockName {
@@ -20,6 +22,7 @@ impl LockName {
         match self {
             Self::Server => "server.lock",
             Self::Worker => "worker.lock",
+            Self::Tunnels => "tunnels.lock",
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Dial worker: the one function by which the server reaches a worker. Whatever wants something of a worker goes
 //! through here, so that a way round a firewall that works for one thing works for everything.
 
+pub use crate::http_once::Answer;
+
+use crate::http_once::{self, BODY_LIMIT_BYTES, GetError};
 use crate::server::links::Links;
 use crate::server::registry::Worker;
-use http::{Method, Request, Response, header};
+use http::{Request, Response, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use link::{LinkHandle, RequestError};
 use std::error::Error;
 use std::io;
@@ -16,9 +17,6 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-
-/// No answer to the server needs more.
-const BODY_LIMIT_BYTES: usize = 64 * 1024;
 
 /// A way from the server to a worker.
 #[derive(Clone, Debug)]
@@ -41,15 +39,6 @@ pub fn ways(worker: &Worker, links: &Links) -> Vec<Way> {
         Way::Direct { ip: facts.row.ip.clone(), port: facts.row.port }
     };
     links.get(worker.id()).map(Way::Link).into_iter().chain([direct]).collect()
-}
-
-/// What a worker answered.
-#[derive(Debug)]
-pub struct Answer {
-    /// Its head and body.
-    pub response: Response<Bytes>,
-    /// From the request's departure to the answer's head.
-    pub round_trip: Duration,
 }
 
 /// Why a worker did not answer.
@@ -125,36 +114,16 @@ fn unanswered(error: RequestError) -> DialError {
     }
 }
 
-/// Over a connection of its own: a kept one would hide that no new one can be made. No environment's proxy is asked, no
-/// redirect followed.
+/// Over a connection of its own: a kept one would hide that no new one can be made.
 async fn get(ip: &str, port: u16, path: &str) -> Result<Answer, DialError> {
     let addresses = tokio::net::lookup_host((ip, port)).await.map_err(DialError::NotResolved)?;
     let stream = connect(addresses).await?;
     // no error of ours: it only costs a delay
     let _ = stream.set_nodelay(true);
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let request = Request::builder()
-        .method(Method::GET)
-        .uri(path)
-        .header(header::HOST, authority(ip, port))
-        .header(header::USER_AGENT, concat!("gpustack/", env!("CARGO_PKG_VERSION")))
-        .header(header::CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| DialError::NotHttp(error.into()))?;
-    let talk = async move {
-        let sent = Instant::now();
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let round_trip = sent.elapsed();
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, BODY_LIMIT_BYTES).collect().await.map_err(DialError::NotHttp)?;
-        Ok(Answer { response: Response::from_parts(head, body.to_bytes()), round_trip })
-    };
-    tokio::pin!(talk);
-    // the connection is driven here and not by a task of its own: when the deadline drops this, all of it is gone
-    tokio::select! {
-        answer = &mut talk => answer,
-        _ = connection => talk.await,
-    }
+    http_once::get(stream, &authority(ip, port), path).await.map_err(|error| match error {
+        GetError::Closed(source) => DialError::Closed(source),
+        GetError::NotHttp(source) => DialError::NotHttp(source),
+    })
 }
 
 async fn connect(addresses: impl Iterator<Item = std::net::SocketAddr>) -> Result<TcpStream, DialError> {
@@ -176,25 +145,6 @@ fn not_connected(error: io::Error) -> DialError {
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => DialError::Closed(error.into()),
         _ => DialError::NoRoute(error),
     }
-}
-
-fn broken(error: hyper::Error) -> DialError {
-    if is_closed(&error) { DialError::Closed(error.into()) } else { DialError::NotHttp(error.into()) }
-}
-
-fn is_closed(error: &hyper::Error) -> bool {
-    let source = error.source();
-    // a request that was given up wraps what became of its connection
-    if let Some(of_connection) = source.and_then(|source| source.downcast_ref::<hyper::Error>()) {
-        return is_closed(of_connection);
-    }
-    let is_cut = source.and_then(|source| source.downcast_ref::<io::Error>()).is_some_and(|source| {
-        matches!(
-            source.kind(),
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
-        )
-    });
-    is_cut || error.is_incomplete_message() || error.is_closed() || error.is_canceled()
 }
 
 #[cfg(test)]

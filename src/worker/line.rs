@@ -1,8 +1,10 @@
-//! What a worker dials its server with: the address, the keys, the token, and whom it takes for the server.
+//! What a worker or a tunnel agent dials its server with: the address, the keys, the token, and whom it takes for the
+//! server; and how it comes back when its session has ended.
 
-use super::join_error::JoinError;
+use super::join_error::{JoinError, Pace};
 use super::trust::{self, TrustError};
-use crate::config::{JoinToken, WorkerConfig};
+use crate::backoff::{Backoff, random_pause};
+use crate::config::{JoinToken, ServerTrust, WorkerConfig};
 use crate::data_dir::{LINK_SERVER_KEY, WORKER_LINK_KEY};
 use api::ServerUrl;
 use http::Uri;
@@ -14,7 +16,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Somebody has to do something before these attempts succeed.
+const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(30));
+/// A session that lasted this long shows that all was well.
+const HEALTHY_AFTER: Duration = Duration::from_mins(1);
 /// For each of the server's addresses.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// When the worker stops, requests over the link may end for so long.
@@ -39,7 +49,7 @@ pub enum LinkSetupError {
     Trust(#[from] TrustError),
 }
 
-/// What a worker dials its server with.
+/// What a server is dialled with.
 pub struct Line {
     server: ServerUrl,
     address: ServerAddress,
@@ -51,11 +61,62 @@ pub struct Line {
     server_key_file: PathBuf,
 }
 
+/// What is set of a line.
+#[derive(Clone, Debug)]
+pub struct LineSettings {
+    /// The server.
+    pub server_url: ServerUrl,
+    /// The join token; whoever has joined before can do without.
+    pub token: Option<JoinToken>,
+    /// How the server's certificate is judged.
+    pub trust: ServerTrust,
+    /// Where the keys are kept.
+    pub data_dir: PathBuf,
+    /// How often the link takes new keys for what is sent over it.
+    pub key_rotation: Duration,
+}
+
+/// Why a session that stood is over.
+#[derive(Debug)]
+pub enum SessionEnd {
+    /// This program stops.
+    Stopped,
+    /// Something about this host has changed that the server has to know; the next session begins at once.
+    Changed,
+    /// It broke.
+    Failed(JoinError),
+}
+
+/// Whoever is kept joined.
+pub trait Member: Sync {
+    /// One session, from the dialling to its end.
+    fn session(
+        &self,
+        dialer: &mut Dialer,
+        shutdown: &CancellationToken,
+    ) -> impl Future<Output = Result<SessionEnd, JoinError>> + Send;
+
+    /// Notes why there is no session.
+    fn note(&self, what: &str, error: &JoinError);
+}
+
+impl From<&WorkerConfig> for LineSettings {
+    fn from(config: &WorkerConfig) -> Self {
+        Self {
+            server_url: config.server_url.clone(),
+            token: config.token.clone(),
+            trust: config.trust.clone(),
+            data_dir: config.data_dir.clone(),
+            key_rotation: config.key_rotation,
+        }
+    }
+}
+
 impl Line {
-    /// For a worker: its key is made where there is none.
-    pub fn open(config: &WorkerConfig) -> Result<Self, LinkSetupError> {
-        let keys = KeyPair::load_or_make(&config.data_dir.join(WORKER_LINK_KEY))?;
-        Self::new(config, keys)
+    /// For whoever joins: the key is made where there is none.
+    pub fn open(settings: &LineSettings) -> Result<Self, LinkSetupError> {
+        let keys = KeyPair::load_or_make(&settings.data_dir.join(WORKER_LINK_KEY))?;
+        Self::new(settings, keys)
     }
 
     /// For a look at a worker's line that changes nothing: without a key of the worker, one that nobody keeps.
@@ -64,10 +125,10 @@ impl Line {
             Some(keys) => keys,
             None => KeyPair::generate()?,
         };
-        Self::new(config, keys)
+        Self::new(&config.into(), keys)
     }
 
-    fn new(config: &WorkerConfig, keys: KeyPair) -> Result<Self, LinkSetupError> {
+    fn new(config: &LineSettings, keys: KeyPair) -> Result<Self, LinkSetupError> {
         let url = config.server_url.to_string();
         let unusable = |problem: String| LinkSetupError::Url { url: url.clone(), problem };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| unusable(error.to_string()))?;
@@ -115,6 +176,46 @@ impl Line {
     /// One that shows this token and takes anybody for the server who knows it.
     pub fn dialer_with_token(&self, token: &str) -> Dialer {
         self.dialer_with(None, Some(link::JoinToken::new(token)))
+    }
+
+    /// Has one session after the other until `shutdown`, with a pause after each that failed.
+    pub async fn keep_joined(&self, member: &impl Member, shutdown: &CancellationToken) {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut dialer = self.dialer(self.server_key());
+        while !shutdown.is_cancelled() {
+            let begun = Instant::now();
+            let (what, error) = match member.session(&mut dialer, shutdown).await {
+                Ok(SessionEnd::Stopped) => return,
+                Ok(SessionEnd::Changed) => continue,
+                Ok(SessionEnd::Failed(error)) => ("lost the link to the server", error),
+                Err(error) => ("cannot join the server", error),
+            };
+            member.note(what, &error);
+            if begun.elapsed() >= HEALTHY_AFTER {
+                backoff.reset();
+            }
+            if matches!(error, JoinError::ServerKeyChanged { .. }) && self.has_token() {
+                tracing::warn!("the server has another key than before; it has to prove that it knows the join token");
+                dialer = self.dialer(None);
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = sleep(self.pause(&error, &mut backoff)) => {}
+            }
+        }
+    }
+
+    /// On top of the server's wish, unless that is spread already, else all workers would come back at one moment.
+    fn pause(&self, error: &JoinError, backoff: &mut Backoff) -> Duration {
+        if let JoinError::ServerStopping { retry_after } = error {
+            return *retry_after;
+        }
+        let proves_token_next = matches!(error, JoinError::ServerKeyChanged { .. }) && self.has_token();
+        let pause = match error.pace() {
+            Pace::Slow if !proves_token_next => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
+            Pace::Slow | Pace::Quick => backoff.next_pause(),
+        };
+        error.retry_after().unwrap_or_default() + pause
     }
 
     fn dialer_with(&self, server_key: Option<PublicKey>, token: Option<link::JoinToken>) -> Dialer {

@@ -4,7 +4,6 @@
 //! session tells comes from there; signs of life wait for no detection.
 
 mod address;
-mod backoff;
 mod cause_log;
 mod clock;
 mod detection;
@@ -27,7 +26,7 @@ pub use health::{BindError, bind};
 pub use host::hostname;
 pub use identity::{IdentityError, existing_uuid};
 pub use join_error::{JoinError, Pace};
-pub use line::LinkSetupError;
+pub use line::{Line, LineSettings, LinkSetupError, Member, SessionEnd};
 pub use trust::TrustError;
 
 use crate::config::{ServerTrust, WorkerConfig};

@@ -1,12 +1,11 @@
 //! Keeps the worker joined: dials a link, by which a session begins, serves it, and dials another when it ends, for ever.
 
-use super::address::{AddressBook, Choice};
-use super::backoff::{Backoff, random_pause};
+use super::address::AddressBook;
 use super::cause_log::CauseLog;
 use super::host;
 use super::identity::Identity;
-use super::join_error::{JoinError, Pace};
-use super::line::{Line, LinkSetupError};
+use super::join_error::JoinError;
+use super::line::{Line, LinkSetupError, Member, SessionEnd};
 use super::session_state::SessionState;
 use super::status::{self, LatestStatus, StatusSource};
 use crate::config::WorkerConfig;
@@ -19,16 +18,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Somebody has to do something before these attempts succeed.
-const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(30));
-/// A session that lasted this long shows that all was well.
-const HEALTHY_AFTER: Duration = Duration::from_mins(1);
 /// What a server asks for is kept within reason.
 const HEARTBEAT_INTERVALS_S: std::ops::RangeInclusive<u64> = 1..=300;
 
@@ -70,13 +62,6 @@ struct Profile {
     system_reserved: SystemReserved,
 }
 
-/// Why a session that stood is over.
-enum SessionEnd {
-    Stopped,
-    AddressChanged(Choice),
-    Failed(JoinError),
-}
-
 impl SessionKeeper {
     /// Reads the keys, and makes this worker's where there is none. `port` is where the worker answers health checks.
     pub fn new(
@@ -92,7 +77,7 @@ impl SessionKeeper {
             port,
             system_reserved: config.system_reserved,
         };
-        Ok(Self { line: Line::open(config)?, identity, addresses, parts, profile, causes: Mutex::default() })
+        Ok(Self { line: Line::open(&config.into())?, identity, addresses, parts, profile, causes: Mutex::default() })
     }
 
     /// Whether there is anything to join with.
@@ -102,72 +87,7 @@ impl SessionKeeper {
 
     /// Runs until `shutdown`; then tells the server that the worker leaves.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut dialer = self.line.dialer(self.line.server_key());
-        while !shutdown.is_cancelled() {
-            let begun = Instant::now();
-            let error = match self.session(&mut dialer, &shutdown).await {
-                Ok(SessionEnd::Stopped) => return,
-                Ok(SessionEnd::AddressChanged(choice)) => {
-                    tracing::info!("the worker's address is now {}; telling the server", choice.address);
-                    continue;
-                }
-                Ok(SessionEnd::Failed(error)) => {
-                    self.note("lost the link to the server", &error);
-                    error
-                }
-                Err(error) => {
-                    self.note("cannot join the server", &error);
-                    error
-                }
-            };
-            if begun.elapsed() >= HEALTHY_AFTER {
-                backoff.reset();
-            }
-            if matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.has_token() {
-                tracing::warn!("the server has another key than before; it has to prove that it knows the join token");
-                dialer = self.line.dialer(None);
-            }
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = sleep(self.pause(&error, &mut backoff)) => {}
-            }
-        }
-    }
-
-    /// On top of the server's wish, unless that is spread already, else all workers would come back at one moment.
-    fn pause(&self, error: &JoinError, backoff: &mut Backoff) -> Duration {
-        if let JoinError::ServerStopping { retry_after } = error {
-            return *retry_after;
-        }
-        let proves_token_next = matches!(error, JoinError::ServerKeyChanged { .. }) && self.line.has_token();
-        let pause = match error.pace() {
-            Pace::Slow if !proves_token_next => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
-            Pace::Slow | Pace::Quick => backoff.next_pause(),
-        };
-        error.retry_after().unwrap_or_default() + pause
-    }
-
-    fn note(&self, what: &str, error: &JoinError) {
-        if let JoinError::ServerStopping { .. } = error {
-            tracing::info!("{error}");
-        } else {
-            lock(&self.causes).log(what, discriminant(error), error);
-        }
-        self.parts.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
-    }
-
-    /// One session, from the dialling to its end.
-    async fn session(&self, dialer: &mut Dialer, shutdown: &CancellationToken) -> Result<SessionEnd, JoinError> {
-        let request = serde_json::to_vec(&self.register_request().await).unwrap_or_default();
-        // boxed, so that a link that stands does not carry the memory of its beginning
-        let dialled = tokio::select! {
-            () = shutdown.cancelled() => return Ok(SessionEnd::Stopped),
-            dialled = Box::pin(dialer.dial(request.into())) => dialled,
-        };
-        let link = dialled.map_err(|error| self.line.explain(&error))?;
-        let response = self.accept(link.welcome())?;
-        Ok(self.serve(link, &response, shutdown).await)
+        self.line.keep_joined(self, &shutdown).await;
     }
 
     /// Keeps what the server gave. On an error nothing is kept.
@@ -204,7 +124,10 @@ impl SessionKeeper {
                 return failed.map_or(SessionEnd::Stopped, SessionEnd::Failed);
             }
             () = shutdown.cancelled() => SessionEnd::Stopped,
-            choice = self.addresses.changed() => SessionEnd::AddressChanged(choice),
+            choice = self.addresses.changed() => {
+                tracing::info!("the worker's address is now {}; telling the server", choice.address);
+                SessionEnd::Changed
+            }
         };
         stop.cancel();
         // bounded by the link's own deadline
@@ -230,6 +153,29 @@ impl SessionKeeper {
             port: self.profile.port,
             system_reserved: Some(self.profile.system_reserved),
         }
+    }
+}
+
+impl Member for SessionKeeper {
+    async fn session(&self, dialer: &mut Dialer, shutdown: &CancellationToken) -> Result<SessionEnd, JoinError> {
+        let request = serde_json::to_vec(&self.register_request().await).unwrap_or_default();
+        // boxed, so that a link that stands does not carry the memory of its beginning
+        let dialled = tokio::select! {
+            () = shutdown.cancelled() => return Ok(SessionEnd::Stopped),
+            dialled = Box::pin(dialer.dial(request.into())) => dialled,
+        };
+        let link = dialled.map_err(|error| self.line.explain(&error))?;
+        let response = self.accept(link.welcome())?;
+        Ok(self.serve(link, &response, shutdown).await)
+    }
+
+    fn note(&self, what: &str, error: &JoinError) {
+        if let JoinError::ServerStopping { .. } = error {
+            tracing::info!("{error}");
+        } else {
+            lock(&self.causes).log(what, discriminant(error), error);
+        }
+        self.parts.state.send_replace(SessionState::Joining { cause: Some(error.to_string()) });
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) use slow_readers::NearReader;
 use crate::address::{Endpoint, HopName};
 use crate::end::SessionEnd;
 use crate::error::ChannelError;
+use crate::io::BoxedIo;
 use crate::tuning::Tuning;
 use crate::wire::{Greeting, Traffic};
 use client::Client;
@@ -139,6 +140,11 @@ impl Session {
     /// Lets the server connect to `target` and hang up again: whether a forward there would work, and if not, why.
     pub async fn check_target(&self, target: &Endpoint, deadline: Duration) -> Result<(), ChannelError> {
         self.open(target, &Endpoint::new("127.0.0.1", 0), deadline).await.map(drop)
+    }
+
+    /// A connection of this program's own to `target`, made by the server: to ask something there.
+    pub async fn connect(&self, target: &Endpoint, deadline: Duration) -> Result<BoxedIo, ChannelError> {
+        Ok(Box::new(self.open(target, &Endpoint::new("127.0.0.1", 0), deadline).await?))
     }
 
     /// Asks the server to set variables, as `SetEnv` of `ssh_config(5)` does. The answers come in their order.

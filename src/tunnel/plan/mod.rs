@@ -1,7 +1,7 @@
 //! What is to be made: every forward, with its way, its label, and how to prove that it works.
 
 use api::{AgentPlace, ForwardDirection, ForwardRole};
-use ssh::{Endpoint, Identity, Tuning};
+use ssh::{Endpoint, Hop, HopName, Identity, Route, RouteError, Tuning};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -128,6 +128,17 @@ pub enum PlanNote {
         /// The port on the server's host.
         port: u16,
     },
+}
+
+impl PlannedForward {
+    /// Its way, for a session.
+    pub fn route(&self) -> Result<Route, RouteError> {
+        let hop = |hop: &PlannedHop| Hop {
+            name: HopName { user: hop.user.clone(), server: hop.server.clone() },
+            identities: hop.identities.clone(),
+        };
+        Route::new(self.route.iter().map(hop).collect())
+    }
 }
 
 impl PartialEq for SessionSettings {

@@ -1,0 +1,272 @@
+//! Makes one forward, proves that it works, and makes it again when it does not stand any more, for ever.
+
+use super::board::Board;
+use super::fault;
+use super::probe::{self, Expected, Occupant, Outcome};
+use crate::backoff::{Backoff, random_pause};
+use crate::tunnel::plan::{PlannedForward, label};
+use api::{FaultCause, ForwardDirection, ForwardState, TunnelFault};
+use ssh::{
+    ForwardError, ForwardLimits, ForwardStats, LocalForward, LocalForwardSpec, RemoteForward, RemoteForwardSpec, Route,
+    RouteError, Session, SessionEnd, Sessions,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Between two probes of a forward that works.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two probes of one that does not.
+const PROBE_INTERVAL_DEGRADED: Duration = Duration::from_secs(2);
+/// Between two looks at what went over it.
+const TRAFFIC_INTERVAL: Duration = Duration::from_secs(1);
+/// Paths heal by themselves, and one attempt is cheap: all forwards of a chain share it.
+const FIRST_PAUSE: Duration = Duration::from_millis(300);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Somebody has to do something before these attempts succeed.
+const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(20));
+/// Until sshd misses a session that broke.
+const STALE_PAUSE: Duration = Duration::from_secs(1);
+/// A forward that stood for so long was no failed attempt.
+const HEALTHY_AFTER: Duration = Duration::from_secs(20);
+/// Connections may end for so long when the forward is given up on purpose.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What all keepers of an agent have in common.
+#[derive(Clone)]
+pub struct Shared {
+    /// Sessions, which forwards with the same way share.
+    pub sessions: Arc<Sessions>,
+    /// Where it is noted how the forwards are.
+    pub board: Board,
+    /// Who should answer.
+    pub expected: watch::Receiver<Expected>,
+    /// What cuts pauses short.
+    pub signals: Signals,
+}
+
+/// What cuts the pauses of keepers short. Cloning it clones a handle.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// A forward came about: those that wait for a path may be next.
+    pub came_about: Arc<Notify>,
+    /// All are to try again, also those for which somebody had to do something first.
+    pub retry: Arc<Notify>,
+}
+
+/// Keeps one forward.
+pub struct Keeper {
+    forward: PlannedForward,
+    route: Route,
+    shared: Shared,
+}
+
+enum Standing {
+    Local(LocalForward),
+    Remote(RemoteForward),
+}
+
+impl Keeper {
+    /// For this forward.
+    pub fn new(forward: PlannedForward, shared: Shared) -> Result<Self, RouteError> {
+        let route = forward.route()?;
+        Ok(Self { forward, route, shared })
+    }
+
+    /// Runs until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut stale_since = None;
+        while !stop.is_cancelled() {
+            let begun = Instant::now();
+            let Some(fault) = self.once(&stop, &mut stale_since).await else { break };
+            if begun.elapsed() >= HEALTHY_AFTER {
+                backoff.reset();
+            }
+            let pause = pause(&fault.cause, &mut backoff);
+            let passes = fault::passes(&fault.cause);
+            self.note(ForwardState::Down, Some(fault));
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = sleep(pause) => {}
+                () = self.shared.signals.came_about.notified(), if passes => {}
+                () = self.shared.signals.retry.notified() => {}
+            }
+        }
+        self.shared.board.note_left(&self.forward.id);
+    }
+
+    /// Makes the forward once and stays with it. Gives why it does not stand; None when it was stopped.
+    async fn once(&self, stop: &CancellationToken, stale_since: &mut Option<Instant>) -> Option<TunnelFault> {
+        let connected = tokio::select! {
+            () = stop.cancelled() => return None,
+            connected = self.shared.sessions.get(&self.route) => connected,
+        };
+        let session = match connected {
+            Ok(session) => session,
+            Err(error) => return Some(fault::of_connect(&error)),
+        };
+        let started = tokio::select! {
+            () = stop.cancelled() => return None,
+            started = self.start(&session) => started,
+        };
+        let standing = match started {
+            Ok(standing) => standing,
+            Err(error) => return Some(self.not_started(&session, &error, stale_since).await),
+        };
+        *stale_since = None;
+        self.shared.board.note_made(&self.forward.id);
+        self.shared.signals.came_about.notify_waiters();
+        let end = self.stay(&session, &standing, stop).await;
+        self.shared.board.note_ended(&self.forward.id, &standing.stats());
+        let Some(end) = end else {
+            standing.stop().await;
+            return None;
+        };
+        Some(fault::of_end(session.name(), &end))
+    }
+
+    async fn start(&self, session: &Session) -> Result<Standing, ForwardError> {
+        let (target, limits) = (self.forward.target.clone(), ForwardLimits::default());
+        match self.forward.direction {
+            ForwardDirection::Local => {
+                let listen = SocketAddr::new(self.listen_address(), self.forward.listen.port);
+                LocalForward::start(session, LocalForwardSpec { listen, target, limits }).await.map(Standing::Local)
+            }
+            ForwardDirection::Remote => {
+                let listen = self.forward.listen.clone();
+                RemoteForward::start(session, RemoteForwardSpec { listen, target, limits }).await.map(Standing::Remote)
+            }
+        }
+    }
+
+    /// A plan's local forwards listen at addresses; `localhost` and nothing are the two words that stand for one.
+    fn listen_address(&self) -> IpAddr {
+        match self.forward.listen.host.as_str() {
+            "*" => Ipv6Addr::UNSPECIFIED.into(),
+            host => host.parse().unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        }
+    }
+
+    /// A port that is taken at the far end may be the forward's own, of a session that broke: sshd keeps it until it
+    /// misses the session. Asking something through it makes sshd write to the dead connection, which ends it sooner.
+    async fn not_started(
+        &self,
+        session: &Session,
+        error: &ForwardError,
+        stale_since: &mut Option<Instant>,
+    ) -> TunnelFault {
+        let fault = fault::of_forward(session.name(), error);
+        let FaultCause::PortTakenThere { address } = &fault.cause else {
+            *stale_since = None;
+            return fault;
+        };
+        let is_stale = match probe::occupant(session, &self.forward.listen).await {
+            Occupant::Stale => true,
+            Occupant::Living => false,
+            Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
+        };
+        if !is_stale {
+            *stale_since = None;
+            return fault;
+        }
+        let waited_s = stale_since.get_or_insert_with(Instant::now).elapsed().as_secs();
+        TunnelFault { hop: fault.hop, cause: FaultCause::StaleListener { address: address.clone(), waited_s } }
+    }
+
+    /// Probes until the session ends; None when it was stopped before.
+    async fn stay(&self, session: &Session, standing: &Standing, stop: &CancellationToken) -> Option<SessionEnd> {
+        let mut look = interval(TRAFFIC_INTERVAL);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let counting = async {
+            loop {
+                look.tick().await;
+                self.shared.board.note_traffic(&self.forward.id, &standing.stats());
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => None,
+            end = session.ended() => Some(end),
+            () = counting => None,
+            () = self.keep_probing(session) => None,
+        }
+    }
+
+    async fn keep_probing(&self, session: &Session) {
+        loop {
+            let expected = self.shared.expected.borrow().clone();
+            let outcome = probe::probe(session, &self.forward, &expected).await;
+            let works = matches!(outcome, Outcome::Proved { .. });
+            self.hear(outcome);
+            sleep(if works { PROBE_INTERVAL } else { PROBE_INTERVAL_DEGRADED }).await;
+        }
+    }
+
+    fn hear(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Proved { round_trip } => {
+                self.shared.board.note_round_trip(&self.forward.id, round_trip);
+                self.note(ForwardState::Up, None);
+            }
+            Outcome::Unproved(fault) => self.note(ForwardState::Unproved, Some(fault)),
+            Outcome::Failed(fault) => self.note(ForwardState::Degraded, Some(self.blame(fault))),
+        }
+    }
+
+    /// What fails because another forward does is that one's fault.
+    fn blame(&self, fault: TunnelFault) -> TunnelFault {
+        let Some(behind) = &self.forward.behind else { return fault };
+        if self.shared.board.state(behind).is_some_and(ForwardState::is_available) {
+            return fault;
+        }
+        fault::here(FaultCause::DependsOn { forward: behind.to_string() })
+    }
+
+    fn note(&self, state: ForwardState, fault: Option<TunnelFault>) {
+        let id = &self.forward.id;
+        let text = fault.as_ref().map(log_text).unwrap_or_default();
+        if !self.shared.board.note(id, state, fault) {
+            return;
+        }
+        let tunnel = label(id);
+        match state {
+            ForwardState::Up => tracing::info!(%tunnel, "works: {} answers through it", self.forward.target),
+            ForwardState::Starting => {}
+            ForwardState::Unproved => tracing::warn!(%tunnel, "stands, but cannot be tried: {text}"),
+            ForwardState::Degraded => tracing::warn!(%tunnel, "stands, but does not work: {text}"),
+            ForwardState::Down => tracing::warn!(%tunnel, "is down: {text}"),
+        }
+    }
+}
+
+impl Standing {
+    fn stats(&self) -> ForwardStats {
+        match self {
+            Self::Local(forward) => forward.stats(),
+            Self::Remote(forward) => forward.stats(),
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::Local(forward) => forward.stop(DRAIN_DEADLINE).await,
+            Self::Remote(forward) => forward.stop(DRAIN_DEADLINE).await,
+        };
+    }
+}
+
+fn pause(cause: &FaultCause, backoff: &mut Backoff) -> Duration {
+    match cause {
+        FaultCause::StaleListener { .. } => STALE_PAUSE,
+        cause if fault::passes(cause) => backoff.next_pause(),
+        _ => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
+    }
+}
+
+/// A log is read by people who run sshd, in English.
+fn log_text(fault: &TunnelFault) -> String {
+    format!("{fault:?}")
+}
