@@ -4,6 +4,7 @@ mod dcmi_reader;
 mod devices;
 mod doctor;
 mod exit;
+mod language;
 mod logging;
 mod output;
 mod reset_admin_password;
