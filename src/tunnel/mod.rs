@@ -1,4 +1,5 @@
 //! `gpustack tunnel`: makes the SSH forwards that bring workers and their server together, keeps them, proves that they
 //! work, and tells the server about them.
 
+pub mod file;
 pub mod plan;
