@@ -2,4 +2,5 @@
 //! work, and tells the server about them.
 
 pub mod file;
+pub mod import;
 pub mod plan;
