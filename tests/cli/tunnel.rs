@@ -3,14 +3,16 @@
 use crate::process::{gpustack, run, stderr, stdout};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// A home with a key, which hosts without an `identity` take.
 fn home() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let ssh = folder.path().join(".ssh");
     std::fs::create_dir(&ssh).unwrap();
-    std::fs::write(ssh.join("id_ed25519"), "").unwrap();
+    let made =
+        Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(ssh.join("id_ed25519")).status();
+    assert!(made.unwrap().success());
     let file = folder.path().join("tunnels.yaml");
     (folder, file)
 }

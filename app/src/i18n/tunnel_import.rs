@@ -103,12 +103,12 @@ const ZH: TunnelImportMessages = TunnelImportMessages {
     unclosed_quote: "此处的引号没有闭合，其后的内容被当作一个词",
     no_forward: "这条 ssh 命令没有 -L 或 -R，已跳过",
     no_host: "这条 ssh 命令没有指定主机，已跳过",
-    dynamic: |forward| format!("`{forward}` 是 SOCKS 代理，代理程序不支持，已跳过"),
-    socket: |forward| format!("`{forward}` 转发的是 Unix 套接字，代理程序不支持，已跳过"),
+    dynamic: |forward| format!("`{forward}` 是 SOCKS 代理，隧道代理不支持，已跳过"),
+    socket: |forward| format!("`{forward}` 转发的是 Unix 套接字，隧道代理不支持，已跳过"),
     bad_forward: |forward| format!("`{forward}` 不是有效的转发，格式应为 [绑定地址:]端口:主机:端口，已跳过"),
     placeholder: |text| format!("请把文件中的 `{text}` 替换为实际值"),
     not_taken_over: |option| format!("`{option}` 没有对应的设置，未转换"),
-    open_to_network: "-g 允许整个网络使用该转发，而代理程序只监听 127.0.0.1。如果其他主机需要使用，请写在 `forwards:` 下，并使用 `local: 0.0.0.0:端口`",
+    open_to_network: "-g 允许整个网络使用该转发，而隧道代理只监听 127.0.0.1。如果其他主机需要使用，请写在 `forwards:` 下，并使用 `local: 0.0.0.0:端口`",
     compresses_all: "-C 转换为 `compression: true`，对所有隧道生效；网络较快时，不压缩反而更快",
     slow_keep_alive: |interval_s, unanswered| {
         format!(
@@ -116,7 +116,7 @@ const ZH: TunnelImportMessages = TunnelImportMessages {
             interval_s.saturating_mul(u64::from(unanswered).saturating_add(1))
         )
     },
-    host_keys_are_checked: "代理程序始终校验主机密钥；尚未信任的密钥请用 `gpustack tunnel trust` 确认",
-    password: "代理程序只使用密钥登录；请先用 ssh-copy-id 把公钥加入该主机，再用 `identity:` 指定密钥",
+    host_keys_are_checked: "隧道代理始终校验主机密钥；尚未信任的密钥请用 `gpustack tunnel trust` 确认",
+    password: "隧道代理只使用密钥登录；请先用 ssh-copy-id 把公钥加入该主机，再用 `identity:` 指定密钥",
     worker_named: |name| format!("该工作节点在文件中的名称为 `{name}`，请改为它启动时使用的名称"),
 };

@@ -124,9 +124,9 @@ const EN: TunnelPlanMessages = TunnelPlanMessages {
 
 const ZH: TunnelPlanMessages = TunnelPlanMessages {
     runs: |id, place| match place {
-        AgentPlace::Bastion => format!("代理 {id}，运行在堡垒机上。"),
-        AgentPlace::Server => format!("代理 {id}，运行在服务端主机上。"),
-        AgentPlace::Worker { worker } => format!("代理 {id}，运行在工作节点 {worker} 的主机上。"),
+        AgentPlace::Bastion => format!("隧道代理 {id}，运行在堡垒机上。"),
+        AgentPlace::Server => format!("隧道代理 {id}，运行在服务端主机上。"),
+        AgentPlace::Worker { worker } => format!("隧道代理 {id}，运行在工作节点 {worker} 的主机上。"),
     },
     state_dir: |path| format!("状态保存在 {path}。"),
     reports_to: |url| format!("向 {url} 上报。"),

@@ -12,8 +12,8 @@ use std::path::Path;
 /// A token is a line.
 const TOKEN_FILE_MAX_BYTES: u64 = 64 * 1024;
 
-/// Everything that is wrong with the token and with the keys among `used`: a file that several hosts share names keys that
-/// only one of them has.
+/// Everything that is wrong with the token and with the keys among `used`: a file that several hosts share names keys
+/// that only one of them has.
 pub fn files(file: &TunnelsFile, used: &[Identity]) -> Vec<Problem> {
     let is_used = |named: &&KeyFile| {
         used.iter().any(|identity| matches!(identity, Identity::KeyFile { path, .. } if *path == named.path))
@@ -34,6 +34,14 @@ fn key_file(KeyFile { key, path, certificate, .. }: &KeyFile) -> Option<Fault> {
         return Some(Fault::Key { key: key.clone(), detail });
     }
     let error = ssh::check_key_file(path, certificate.as_deref()).err()?;
+    if let KeyFileError::PassphraseNeeded { path } = &error {
+        let path = path.display();
+        let detail = format!(
+            "the key in {path} is encrypted, and nobody will be there to type its passphrase; load it into ssh-agent with \
+             `ssh-add {path}`, and write `agent: true` in place of `identity`"
+        );
+        return Some(Fault::Key { key: key.clone(), detail });
+    }
     let owner = match &error {
         KeyFileError::Read { path, source } if source.kind() == ErrorKind::PermissionDenied => owner(path),
         _ => None,

@@ -1,6 +1,6 @@
 //! Tables with known keys, read one value after the other; what is wrong is collected, and reading goes on.
 
-use super::problem::{Fault, Problem, nearest};
+use super::problem::{Fault, Problem, nearest, shown};
 use super::yaml::{Entry, Node, Placed, Position, Value};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The path of a key of it.
     pub fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        let key = shown(key);
+        if self.path.is_empty() { key } else { format!("{}.{key}", self.path) }
     }
 
     /// The value of `key`, where it stands in the table.
@@ -149,7 +150,7 @@ impl Reader {
         key: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<Placed<T>> {
-        let (key, value) = (key.to_owned(), text.value.clone());
+        let (key, value) = (key.to_owned(), shown(&text.value));
         if is_placeholder(&text.value) {
             self.note(text.position, Fault::Placeholder { key, value });
             return None;

@@ -176,7 +176,12 @@ pub fn load(path: &Path, surroundings: &Surroundings) -> Result<Planned, FileErr
     let text = read_text(path)?;
     let ReadFile { file, mut problems } = read(&text, surroundings);
     let Some(file) = file else { return Err(FileProblems::new(path, problems).into()) };
-    let made = plan::make(&file, PortBook::open(&file.state_dir)?);
+    let ports = match PortBook::open(&file.state_dir) {
+        Err(error) if problems.is_empty() => return Err(error.into()),
+        Err(_) => return Err(FileProblems::new(path, problems).into()),
+        Ok(ports) => ports,
+    };
+    let made = plan::make(&file, ports);
     problems.extend(check::files(&file, &made.identities));
     match made.planned {
         Ok(planned) if problems.is_empty() => Ok(planned),

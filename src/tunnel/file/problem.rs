@@ -7,6 +7,9 @@ use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
+/// Longer texts are none that somebody mistyped.
+const SHOWN_CHARS: usize = 100;
+
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
@@ -220,6 +223,20 @@ pub enum Fault {
         /// The account.
         hop: String,
     },
+    /// A forward to the host on which it begins.
+    #[error("`{name}` is this agent's own host, to which nothing has to be forwarded; name another one")]
+    EndsHere {
+        /// Its name.
+        name: String,
+    },
+    /// Two workers of one name, of which the server takes one.
+    #[error("the worker in line {first_line} is called `{name}` too; write the name that this one is started with")]
+    SameWorkerName {
+        /// The name.
+        name: String,
+        /// Where the other one stands.
+        first_line: usize,
+    },
     /// Two listeners.
     #[error("`{forward}` listens at {place}, where `{other}` (line {other_line}) listens already; {remedy}")]
     PortTaken {
@@ -331,8 +348,20 @@ fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; is `{nearest}` meant?")).unwrap_or_default()
 }
 
+/// What stands in a file, as an error repeats it: no more than fits into a line, and nothing that moves a cursor.
+pub fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { '�' } else { c }).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// The one of `known` that `name` was probably meant to be.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    if name.chars().nth(SHOWN_CHARS).is_some() {
+        return None;
+    }
     let spelled = name.replace('-', "_").to_ascii_lowercase();
     let distances = known.into_iter().map(|known| {
         let other = known.replace('-', "_").to_ascii_lowercase();

@@ -1,9 +1,9 @@
 //! From YAML to what it says. Everything is read, whatever is wrong before it.
 
 use super::fields::{Fields, Reader};
-use super::problem::Fault;
+use super::problem::{Fault, shown};
 use super::values::{self, Account};
-use super::yaml::{Entry, Node, Placed};
+use super::yaml::{Entry, Node, Placed, Position};
 use super::{
     BastionEntry, End, ForwardEntry, Here, Host, KeyFile, Listen, ReadFile, ServerEntry, Surroundings, TunnelsFile,
     WorkerEntry,
@@ -77,6 +77,8 @@ struct FileReader<'a> {
     /// The keys of `bastions` and `workers`, and `server`: what `ssh` of a forward may name.
     names: Vec<String>,
     here: Here,
+    /// Where the whole file's `ssh` stands; the top when there is none.
+    ssh_position: Position,
 }
 
 /// Everything that the file says.
@@ -91,6 +93,7 @@ pub fn file(root: &Node, surroundings: &Surroundings) -> ReadFile {
         key_files: Vec::new(),
         names: vec![Here::SERVER.to_owned()],
         here: here.value.clone(),
+        ssh_position: top.position_of("ssh"),
     };
     let read = file.whole(&top, here);
     ReadFile { file: Some(read), problems: file.reader.problems }
@@ -152,6 +155,7 @@ impl FileReader<'_> {
         if id.is_none() {
             let hint =
                 if top.get("id").is_some() { "" } else { "; it is the host's name, so write `id:` with another one" };
+            let name = shown(&name);
             self.reader.note(position, Fault::BadName { name, max: MAX_ID_CHARS, hint });
         }
         id
@@ -235,8 +239,24 @@ impl FileReader<'_> {
         }
         if !is_named && !is_agent_used {
             identities.extend(self.surroundings.default_keys.iter().map(Identity::key_file));
+            self.look_at_default_keys();
         }
         identities
+    }
+
+    /// An agent can no more use an encrypted one than one that the file names.
+    fn look_at_default_keys(&mut self) {
+        for path in &self.surroundings.default_keys {
+            let key_file = KeyFile {
+                key: "ssh.identity".to_owned(),
+                position: self.ssh_position,
+                path: path.clone(),
+                certificate: None,
+            };
+            if !self.key_files.contains(&key_file) {
+                self.key_files.push(key_file);
+            }
+        }
     }
 
     /// How to log in at `ssh`. `fields` has the keys `ssh`, `via`, `user` and those of [`Credentials`].
@@ -292,7 +312,7 @@ impl FileReader<'_> {
     }
 
     fn name(&mut self, key: &Placed<String>, hint: &'static str) {
-        let name = key.value.clone();
+        let name = shown(&key.value);
         if name.len() > MAX_NAME_CHARS || ForwardId::new(name.clone()).is_none() {
             self.reader.note(key.position, Fault::BadName { name, max: MAX_NAME_CHARS, hint });
         }
@@ -303,7 +323,7 @@ impl FileReader<'_> {
         if key.value == Here::SERVER {
             self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "bastion" });
         }
-        let path = format!("bastions.{}", key.value);
+        let path = format!("bastions.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), BASTION_KEYS);
         if fields.get("ssh").is_none() {
             self.missing(&fields, "ssh", "`ssh: user@host`");
@@ -316,7 +336,7 @@ impl FileReader<'_> {
         if [Here::SERVER, Here::BASTION].contains(&key.value.as_str()) {
             self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "worker" });
         }
-        let path = format!("workers.{}", key.value);
+        let path = format!("workers.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), WORKER_KEYS);
         let is_here = self.here == Here::Worker(key.value.clone());
         let has_host = fields.get("ssh").is_some();
@@ -340,7 +360,7 @@ impl FileReader<'_> {
         if key.value == Here::SERVER {
             self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "forward" });
         }
-        let path = format!("forwards.{}", key.value);
+        let path = format!("forwards.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), FORWARD_KEYS);
         let listen = self.listen(&fields);
         if fields.get("target").is_none() {

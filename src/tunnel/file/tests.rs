@@ -4,6 +4,7 @@ use super::*;
 use crate::tunnel::plan::tests::surroundings;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 fn problems(text: &str) -> String {
     let problems = FileProblems::new("tunnels.yaml", read(text, &surroundings()).problems);
@@ -77,6 +78,12 @@ forwards:
 }
 
 #[test]
+fn what_an_error_repeats_is_short_and_plain() {
+    let problems = problems(&format!("report: \"\\e[31m{}\"\n{}: 1\n", "x".repeat(5000), "y".repeat(500)));
+    assert!(problems.len() < 1000 && !problems.contains('\u{1b}'), "{problems}");
+}
+
+#[test]
 fn an_address_of_everybody_is_none_to_connect_to() {
     let text = "server: {address: 0.0.0.0:8090}";
     assert!(problems(text).contains("write 127.0.0.1"), "{}", problems(text));
@@ -128,6 +135,28 @@ impl Folder {
 const FORWARD: &str = "forwards: {up: {local: 9090, target: x:1, ssh: root@x}}";
 
 #[test]
+fn keys_that_an_agent_cannot_use_are_told_before_it_runs() {
+    let folder = Folder::new();
+    for (name, passphrase) in [("plain", ""), ("encrypted", "secret")] {
+        let path = folder.0.path().join(name);
+        let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", passphrase, "-f"]).arg(path).status();
+        assert!(made.unwrap().success());
+    }
+    folder.file("plain-cert.pub", "x", 0o644);
+    let host =
+        |name: &str| format!("  {name}: {{local: {}, target: x:1, ssh: t@x, identity: FOLDER/{name}}}", name.len());
+    let text = format!("report: false\nforwards:\n{}\n{}\n", host("plain"), host("encrypted"));
+    insta::assert_snapshot!(folder.load(&text).unwrap_err());
+}
+
+#[test]
+fn a_default_key_is_looked_at_like_one_that_is_named() {
+    let folder = Folder::new();
+    let error = folder.load(&format!("report: false\n{FORWARD}")).unwrap_err();
+    assert!(error.contains(":1:1: `ssh.identity`: cannot read /home/t/.ssh/id_ed25519"), "{error}");
+}
+
+#[test]
 fn files_with_keys_and_tokens_are_looked_at() {
     let folder = Folder::new();
     folder.file("open", "x", 0o644);
@@ -146,13 +175,15 @@ fn a_token_that_everybody_may_read_is_none() {
     let error = folder.load(&format!("token_file: FOLDER/token\nserver_url: http://x\n{FORWARD}")).unwrap_err();
     assert!(error.contains(":2:13: `token_file`: FOLDER/token is open to every user (mode 644)"), "{error}");
     assert!(!error.contains("secret"));
+    let missing = folder.load(&format!("token_file: FOLDER/none\nserver_url: http://x\n{FORWARD}")).unwrap_err();
+    assert!(missing.contains("`gpustack token` prints what belongs there"), "{missing}");
 }
 
 #[test]
 fn a_key_that_no_way_uses_is_not_looked_at() {
     let folder = Folder::new();
-    let text = format!("report: false\nbastions: {{b: {{ssh: t@b, identity: FOLDER/missing}}}}\n{FORWARD}");
-    // the default key is not looked at either: `ssh` passes over one that is gone
+    let bastion = "bastions: {b: {ssh: t@b, identity: FOLDER/missing}}";
+    let text = format!("report: false\nssh: {{agent: true}}\n{bastion}\n{FORWARD}");
     assert!(folder.load(&text).is_ok(), "{:?}", folder.load(&text).err());
 }
 

@@ -1,4 +1,5 @@
-//! The texts of which a `tunnels.yaml` is made: hosts, ports, accounts, paths, times. An error says what may stand there.
+//! The texts of which a `tunnels.yaml` is made: hosts, ports, accounts, paths, times. An error says what may stand
+//! there.
 
 use crate::config::length_of_time;
 use ssh::Endpoint;

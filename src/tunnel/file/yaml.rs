@@ -1,7 +1,7 @@
 //! YAML whose every value knows its line, for errors that lead there.
 //!
-//! Anchors, aliases and tags are refused: a few bytes of them can stand for gigabytes, and `ssh:` says once what all hosts
-//! have in common.
+//! Anchors, aliases and tags are refused: a few bytes of them can stand for gigabytes, and `ssh:` says once what all
+//! hosts have in common.
 
 use super::problem::{Fault, Problem};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};

@@ -56,7 +56,7 @@ pub struct Forward {
 }
 
 /// Programs that only start another one, and their options that take a word.
-const LAUNCHERS: [(&str, &str); 7] = [
+const LAUNCHERS: [(&str, &str); 14] = [
     ("sudo", "ugpChRTDrt"),
     ("nohup", ""),
     ("setsid", ""),
@@ -64,7 +64,18 @@ const LAUNCHERS: [(&str, &str); 7] = [
     ("env", "uCS"),
     ("time", "fo"),
     ("nice", "n"),
+    ("do", ""),
+    ("then", ""),
+    ("else", ""),
+    ("if", ""),
+    ("while", ""),
+    ("until", ""),
+    ("!", ""),
 ];
+/// Words that end what others begin, and headings of systemd's units; nobody misses them.
+const CLOSING: [&str; 8] = ["done", "fi", "esac", "}", "true", "[Unit]", "[Service]", "[Install]"];
+/// What systemd starts.
+const EXEC_START: &str = "ExecStart=";
 
 /// Reads a command; None when it makes no forwards.
 pub fn read(line: &CommandLine, notes: &mut Vec<ImportNote>) -> Option<SshCommand> {
@@ -109,12 +120,12 @@ impl CommandReader<'_> {
         loop {
             let (word, after) = rest.split_first()?;
             rest = after;
-            let program =
-                Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let word = word.strip_prefix(EXEC_START).unwrap_or(word);
             if is_assignment(word) {
                 continue;
             }
-            match program.as_str() {
+            let program = Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
+            match program.as_deref().unwrap_or_default() {
                 "ssh" => return Some(rest),
                 "autossh" => {
                     self.flags.is_autossh = true;
@@ -127,7 +138,9 @@ impl CommandReader<'_> {
                 "timeout" => rest = without_options(rest, "ks").get(1..).unwrap_or_default(),
                 launcher => {
                     let Some((_, with_word)) = LAUNCHERS.iter().find(|(name, _)| *name == launcher) else {
-                        self.note(NoteKind::NotSsh { program: word.clone() });
+                        if !CLOSING.contains(&word) {
+                            self.note(NoteKind::NotSsh { program: word.to_owned() });
+                        }
                         return None;
                     };
                     rest = without_options(rest, with_word);
@@ -182,7 +195,7 @@ impl CommandReader<'_> {
             'R' => self.forward(ForwardDirection::Remote, word),
             'D' => self.lose(NoteKind::Dynamic { forward: format!("-D {word}") }),
             'J' => self.jumps(word),
-            'i' => self.command.identities.push(word.to_owned()),
+            'i' => self.command.identities.push(file(word)),
             'l' => self.flags.user = Some(word.to_owned()),
             'p' => self.flags.port = Some(word.to_owned()),
             'o' => self.keyword(word),
@@ -198,8 +211,8 @@ impl CommandReader<'_> {
             "user" => self.flags.user = self.flags.user.take().or(Some(value)),
             "port" => self.flags.port = self.flags.port.take().or(Some(value)),
             "hostname" => self.flags.host_name = Some(value),
-            "identityfile" => self.command.identities.push(value),
-            "certificatefile" => self.command.certificate = Some(value),
+            "identityfile" => self.command.identities.push(file(&value)),
+            "certificatefile" => self.command.certificate = Some(file(&value)),
             "proxyjump" => self.jumps(&value),
             "localforward" => self.forward(ForwardDirection::Local, &value),
             "remoteforward" => self.forward(ForwardDirection::Remote, &value),
@@ -331,6 +344,15 @@ fn login(text: &str) -> Login {
         None => (rest, None),
     };
     Login { user: user.to_owned(), port: port.map_or_else(|| SSH_PORT.to_string(), str::to_owned), ..Login::at(host) }
+}
+
+/// A file's whole name. The folder in which a command was typed is not known.
+fn file(name: &str) -> String {
+    let below_home = ["$HOME/", "${HOME}/", "%d/"].into_iter().find_map(|home| name.strip_prefix(home));
+    if let Some(rest) = below_home {
+        return format!("~/{rest}");
+    }
+    if name.starts_with(['/', '~']) || is_placeholder(name) { name.to_owned() } else { format!("<directory>/{name}") }
 }
 
 /// `NAME=value` before a command.

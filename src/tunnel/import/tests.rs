@@ -131,6 +131,20 @@ ssh -i /etc/key -fNR 0.0.0.0:8092:localhost:18090 root@10.20.0.22
 }
 
 #[test]
+fn commands_are_found_in_scripts_and_units() {
+    let text = "
+while true; do ssh -N -i $HOME/.ssh/key -L 1:a:1 u@a; sleep 5; done
+if ! pgrep -f x > /dev/null; then
+  timeout 60 ssh -N -i key -L 2:a:1 u@a
+fi
+[Service]
+Restart=always
+ExecStart=/usr/bin/autossh -M0 -N -L 3:a:1 u@a
+";
+    insta::assert_snapshot!(shown(text));
+}
+
+#[test]
 fn forwards_for_something_else_stay_as_they_are() {
     let text = "
 ssh -N -L [::1]:9090:[fe80::1]:9090 -L 9091:a:9091 -R :9092:b:1 u@[fe80::2]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::tunnel::file::{
     End, Fault, ForwardEntry, Here, LOOPBACK, Listen, Placed, Position, Problem, ServerEntry, TunnelsFile, WorkerEntry,
-    is_loopback, nearest,
+    is_loopback, is_wildcard, nearest,
 };
 use api::{AgentPlace, ForwardDirection, ForwardRole};
 use ssh::{Endpoint, Identity};
@@ -69,6 +69,7 @@ impl Maker<'_> {
     fn everything(&mut self) {
         self.problems.extend(self.routes.check_bastions());
         self.check_server();
+        self.check_worker_names();
         self.choose_ports();
         match &self.file.here.value {
             Here::Bastion => self.shared_forward(),
@@ -125,6 +126,17 @@ impl Maker<'_> {
             let example = "`server: {address: 10.0.0.1:8090}`, or `report: false` when no server is to be told";
             let top = Position { line: 1, column: 1 };
             self.problem(top, Fault::Missing { what: "the file".to_owned(), key: SERVER, example });
+        }
+    }
+
+    fn check_worker_names(&mut self) {
+        let mut seen: BTreeMap<&str, Position> = BTreeMap::new();
+        for worker in &self.file.workers {
+            let position = worker.key.position;
+            if let Some(first) = seen.insert(&worker.name, position) {
+                let (name, first_line) = (worker.name.clone(), first.line);
+                self.problem(position, Fault::SameWorkerName { name, first_line });
+            }
         }
     }
 
@@ -390,22 +402,13 @@ impl Maker<'_> {
             End::Host(host) => self.routes.to(host, name, &format!("forwards.{name}.via")),
             End::Named(end) => self.routes.to_named(end),
         };
-        let (Some(mut route), Some(listen), Some(target)) = (self.noted(route), &entry.listen, &entry.target) else {
+        let (Some(route), Some(listen), Some(target)) = (self.noted(route), &entry.listen, &entry.target) else {
             return;
         };
         let (direction, address) = match &listen.value {
             Listen::Local(address) => (ForwardDirection::Local, address.clone()),
             Listen::Remote(address) => (ForwardDirection::Remote, address.clone()),
         };
-        if route.is_empty() {
-            let fault = Fault::BadValue {
-                key: format!("forwards.{name}.ssh"),
-                value: name.clone(),
-                rule: "that is this agent's own host; name another one".to_owned(),
-            };
-            return self.problem(entry.name.position, fault);
-        }
-        route.shrink_to_fit();
         let worker_name = |key: &Placed<String>| {
             let entry = self.file.workers.iter().find(|worker| worker.key.value == key.value);
             entry.map_or_else(|| key.value.clone(), |worker| worker.name.clone())
@@ -513,38 +516,34 @@ struct Draft {
     proof: Proof,
 }
 
-/// Finds out which of the others go through which, and puts those before them.
+/// Puts forwards that others go through before those.
 fn in_order(mut forwards: Vec<PlannedForward>) -> Vec<PlannedForward> {
-    let listeners: Vec<(ForwardId, Endpoint)> = forwards
-        .iter()
-        .filter(|forward| forward.direction == ForwardDirection::Local)
-        .map(|forward| (forward.id.clone(), forward.listen.clone()))
-        .collect();
-    for forward in &mut forwards {
-        if forward.behind.is_none()
-            && forward.direction == ForwardDirection::Remote
-            && is_loopback(&forward.target.host)
-        {
-            let port = forward.target.port;
-            let through = listeners.iter().find(|(_, listen)| listen.port == port);
-            forward.behind = through.map(|(id, _)| id.clone());
-        }
-    }
-    // a forward that others go through is local and goes through none, so two rounds are enough
-    let is_needed = |forward: &PlannedForward, all: &[PlannedForward]| {
-        all.iter().any(|other| other.behind.as_ref() == Some(&forward.id))
-    };
-    let mut ordered: Vec<PlannedForward> = Vec::with_capacity(forwards.len());
+    find_behind(&mut forwards);
+    let by_id: BTreeMap<&ForwardId, &PlannedForward> = forwards.iter().map(|forward| (&forward.id, forward)).collect();
+    let mut placed = BTreeSet::new();
+    let mut ordered = Vec::with_capacity(forwards.len());
     for forward in &forwards {
-        if let Some(behind) = &forward.behind
-            && !ordered.iter().any(|placed| placed.id == *behind)
-        {
-            ordered.extend(forwards.iter().find(|other| other.id == *behind).cloned());
-        }
-        let is_placed = is_needed(forward, &forwards) && ordered.iter().any(|placed| placed.id == forward.id);
-        if !is_placed {
-            ordered.push(forward.clone());
+        // one that others go through is local, and goes through none itself
+        let before = forward.behind.as_ref().and_then(|id| by_id.get(id)).copied();
+        for next in before.into_iter().chain([forward]) {
+            if placed.insert(&next.id) {
+                ordered.push(next.clone());
+            }
         }
     }
     ordered
+}
+
+/// A remote forward whose target is where a local one listens goes through that one.
+fn find_behind(forwards: &mut [PlannedForward]) {
+    let is_reached = |listen: &Endpoint| is_loopback(&listen.host) || is_wildcard(&listen.host);
+    let local = forwards.iter().filter(|forward| forward.direction == ForwardDirection::Local);
+    let listeners: BTreeMap<u16, ForwardId> = local
+        .filter(|forward| is_reached(&forward.listen))
+        .map(|forward| (forward.listen.port, forward.id.clone()))
+        .collect();
+    let remote = forwards.iter_mut().filter(|forward| forward.direction == ForwardDirection::Remote);
+    for forward in remote.filter(|forward| forward.behind.is_none() && is_loopback(&forward.target.host)) {
+        forward.behind = listeners.get(&forward.target.port).cloned();
+    }
 }

@@ -31,8 +31,8 @@ pub struct NameProblem {
     pub forwards: Vec<ForwardId>,
 }
 
-/// Looks up the first SSH server of each way, and listeners and targets on this host's side. All other names are resolved by
-/// the SSH servers. Takes at most 5 s.
+/// Looks up the first SSH server of each way, and listeners and targets on this host's side. All other names are
+/// resolved by the SSH servers. Takes at most 5 s.
 pub async fn check_names(plan: &Plan) -> Vec<NameProblem> {
     check_with(plan, |name| async move { lookup_host((name, 0)).await.map(|_| ()) }).await
 }

@@ -11,8 +11,8 @@ pub const FIRST_HEALTH_PORT: u16 = 10150;
 
 const FILE_NAME: &str = "ports.json";
 
-/// The ports that workers have. A worker that is gone keeps its port for ever, so that no other one is asked in its place;
-/// who wants it back takes the line out of the file.
+/// The ports that workers have. A worker that is gone keeps its port for ever, so that no other one is asked in its
+/// place; who wants it back takes the line out of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortBook {
     state_dir: PathBuf,
@@ -101,7 +101,8 @@ impl PortBook {
 
     /// Takes the lowest free port for a worker that has none; None when there is none.
     pub fn choose(&mut self, worker: &str, is_taken: impl Fn(u16) -> bool) -> Option<u16> {
-        let port = (FIRST_HEALTH_PORT..=u16::MAX).find(|port| self.holder(*port).is_none() && !is_taken(*port))?;
+        let held: BTreeSet<u16> = self.remembered.values().chain(self.chosen.values()).copied().collect();
+        let port = (FIRST_HEALTH_PORT..=u16::MAX).find(|port| !held.contains(port) && !is_taken(*port))?;
         self.chosen.insert(worker.to_owned(), port);
         Some(port)
     }

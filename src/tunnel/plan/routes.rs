@@ -88,7 +88,7 @@ impl<'a> Routes<'a> {
     pub fn to_named(&self, end: &Placed<String>) -> Way {
         let name = end.value.as_str();
         if self.is_here(name) {
-            return Ok(Vec::new());
+            return Err(vec![Problem::new(end.position, Fault::EndsHere { name: name.to_owned() })]);
         }
         if let Some(bastion) = self.bastions.get(name) {
             let host = bastion.host.as_ref().ok_or_else(Vec::new)?;

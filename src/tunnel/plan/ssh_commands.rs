@@ -7,11 +7,11 @@ use ssh::{Compression, Identity};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// A command for each forward, in the order in which they work, for `sh` on the agent's host. `heading` makes the comment
-/// above one.
+/// A command for each forward, in the order in which they work, for `sh` on the agent's host. `heading` makes the
+/// comment above one.
 ///
-/// `ssh -J` takes other keys than those in `default_keys` from `~/.ssh/config` only, so bastions with keys of their own are
-/// passed with `ProxyCommand`.
+/// `ssh -J` takes other keys than those in `default_keys` from `~/.ssh/config` only, so bastions with keys of their own
+/// are passed with `ProxyCommand`.
 pub fn ssh_commands(plan: &Plan, default_keys: &[PathBuf], heading: impl Fn(&PlannedForward) -> String) -> String {
     let mut text = String::new();
     for forward in &plan.forwards {
@@ -66,8 +66,8 @@ fn jump_words(jumps: &[PlannedHop], default_keys: &[PathBuf]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// `ssh -W` at the last jump, itself over those before it. `%h` is the host that the outer `ssh` wants, so each further level
-/// doubles its percent signs.
+/// `ssh -W` at the last jump, itself over those before it. `%h` is the host that the outer `ssh` wants, so each further
+/// level doubles its percent signs.
 fn proxy_command(jumps: &[PlannedHop], default_keys: &[PathBuf]) -> Option<String> {
     let (last, before) = jumps.split_last()?;
     let mut words = vec!["ssh".to_owned()];

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A block for each forward, so that `ssh -N GPUStack-Tunnel-ID` makes it, and one for each bastion. `heading` makes the
-/// comment above a forward's.
+/// A block for each forward, so that `ssh -N GPUStack-Tunnel-ID` makes it, and one for each bastion. `heading` makes
+/// the comment above a forward's.
 pub fn ssh_config(plan: &Plan, heading: impl Fn(&PlannedForward) -> String) -> String {
     let mut text = String::new();
     for forward in &plan.forwards {
@@ -49,7 +49,8 @@ fn bastions(plan: &Plan) -> String {
     text
 }
 
-/// Another beginning than that of forwards, so that a `Host GPUStack-Tunnel-*` of the operator's does not mean them too.
+/// Another beginning than that of forwards, so that a `Host GPUStack-Tunnel-*` of the operator's does not mean them
+/// too.
 fn bastion(hop: &PlannedHop) -> String {
     format!("GPUStack-Bastion-{}", hop.name)
 }

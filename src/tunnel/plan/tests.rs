@@ -213,6 +213,20 @@ forwards:
 }
 
 #[test]
+fn no_forward_ends_on_its_own_host_and_no_two_workers_have_one_name() {
+    let file = "
+server: {address: 10.0.0.1:8090}
+bastions: {bastion-01: {ssh: t@one}}
+workers:
+  npu-1: {ssh: root@npu-1}
+  npu-2: {ssh: root@npu-2, name: npu-1}
+forwards:
+  up: {remote: 1, target: x:1, ssh: bastion-01}
+";
+    insta::assert_snapshot!(problems(file));
+}
+
+#[test]
 fn health_checks_need_a_login_at_the_server() {
     let file = "
 server: {address: 10.0.0.1:8090}
