@@ -1,7 +1,7 @@
 //! `gpustack doctor`: what is wrong with this host, before and after it joins, and what to do.
 
 use super::exit::CommandError;
-use super::{output, stop};
+use super::{language, output, stop};
 use crate::config::{Config, Environment, Key};
 use crate::doctor::{self, Findings, bundle};
 use api::{Check, Examination, Verdict};
@@ -77,12 +77,9 @@ pub struct DoctorArgs {
     language: Option<String>,
 }
 
-/// The variables that choose a language, the first that is set wins (`locale(7)`).
-const LOCALE: [&str; 3] = ["LC_ALL", "LC_MESSAGES", "LANG"];
-
 pub fn run(args: DoctorArgs) -> Result<(), CommandError> {
-    let variables: BTreeMap<String, String> = text_variables();
-    let language = language(args.language.as_deref(), &variables)?;
+    let variables = language::text_variables();
+    let language = language::choose(args.language.as_deref(), &variables)?;
     let (is_json, bundle) = (args.json, args.bundle.clone());
     let (flags, config_file) = args.into_flags();
     let config = Config::load(flags, config_file.as_deref(), &Environment::of_process())?;
@@ -108,21 +105,6 @@ pub fn run(args: DoctorArgs) -> Result<(), CommandError> {
         0 => Ok(()),
         count => Err(CommandError::failed(failed(count, language))),
     }
-}
-
-fn text_variables() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
-fn language(wished: Option<&str>, variables: &BTreeMap<String, String>) -> Result<Language, CommandError> {
-    if let Some(wished) = wished {
-        let unknown = || CommandError::usage(format!("--language is `{wished}`; it must be en or zh"));
-        return Language::from_tag(wished).ok_or_else(unknown);
-    }
-    let set = LOCALE.iter().filter_map(|name| variables.get(*name)).find(|value| !value.is_empty());
-    Ok(set.and_then(|value| Language::from_tag(value)).unwrap_or(Language::En))
 }
 
 fn write_bundle(
@@ -313,19 +295,6 @@ mod tests {
         assert_eq!((&check["check"], &check["verdict"]), (&"node".into(), &"failed".into()));
         assert_eq!(check["problem"]["reason"], "device_node_missing");
         assert!(check["next_step"].as_str().unwrap().contains("--device=/dev/hisi_hdc"));
-    }
-
-    #[test]
-    fn the_language_is_the_wished_one_or_that_of_the_locale() {
-        let of = |wished: Option<&str>, pairs: &[(&str, &str)]| {
-            let variables = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            language(wished, &variables).ok()
-        };
-        assert_eq!(of(None, &[]), Some(Language::En));
-        assert_eq!(of(None, &[("LANG", "zh_CN.UTF-8")]), Some(Language::Zh));
-        assert_eq!(of(None, &[("LC_ALL", "C"), ("LANG", "zh_CN.UTF-8")]), Some(Language::En));
-        assert_eq!(of(Some("zh"), &[("LANG", "en_US.UTF-8")]), Some(Language::Zh));
-        assert_eq!(of(Some("fr"), &[]), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod dcmi_reader;
 mod devices;
 mod doctor;
 mod exit;
+mod language;
 mod logging;
 mod output;
 mod reset_admin_password;
@@ -11,6 +12,7 @@ mod settings;
 mod start;
 mod stop;
 mod token;
+mod tunnel;
 mod version;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +41,8 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Look what is wrong with this host, before or after it joins, and say what to do.
     Doctor(Box<doctor::DoctorArgs>),
+    /// Bring workers and their server together through bastions, with SSH forwards.
+    Tunnel(tunnel::TunnelArgs),
     /// Read the library of Ascend's driver, for a worker.
     #[command(hide = true)]
     DcmiReader(dcmi_reader::DcmiReaderArgs),
@@ -60,6 +64,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::ResetAdminPassword(args) => reset_admin_password::run(&args),
         Command::Devices(args) => devices::run(args),
         Command::Doctor(args) => doctor::run(*args),
+        Command::Tunnel(args) => tunnel::run(args),
         Command::DcmiReader(args) => dcmi_reader::run(&args),
     }
 }

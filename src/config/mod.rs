@@ -434,7 +434,7 @@ fn key_rotation(sources: &Sources<'_>) -> Result<Duration, ConfigError> {
 }
 
 /// A number with `s`, `m`, `h` or `d` behind it.
-fn length_of_time(text: &str) -> Option<Duration> {
+pub(crate) fn length_of_time(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds_a_unit = match unit.to_ascii_lowercase() {
         's' => 1,

@@ -2,4 +2,6 @@
 //! work, and tells the server about them.
 
 pub mod agent;
+pub mod file;
+pub mod import;
 pub mod plan;

@@ -9,6 +9,8 @@ mod reset;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod tunnel;
+#[cfg(test)]
 mod usage;
 #[cfg(test)]
 mod worker;

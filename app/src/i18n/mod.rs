@@ -13,6 +13,10 @@ pub mod frame;
 pub mod login;
 pub mod reasons;
 pub mod settings;
+#[cfg(feature = "ssr")]
+pub mod tunnel_import;
+#[cfg(feature = "ssr")]
+pub mod tunnel_plan;
 pub mod words;
 pub mod worker;
 pub mod workers;

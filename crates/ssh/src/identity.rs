@@ -199,6 +199,15 @@ async fn from_file(
     Ok(offers)
 }
 
+/// Whether a key in a file, and its certificate, can be used as they stand: for whoever wants to know before a login does.
+///
+/// Blocks. An encrypted key is [`KeyFileError::PassphraseNeeded`].
+pub fn check_key_file(path: &Path, certificate: Option<&Path>) -> Result<(), KeyFileError> {
+    let key = key_file::read_private_key(path)?;
+    certificate_for(path, certificate, &key)?;
+    if key.is_encrypted() { Err(KeyFileError::PassphraseNeeded { path: path.to_owned() }) } else { Ok(()) }
+}
+
 async fn private_key(path: &Path, passphrases: &dyn Passphrases) -> Result<PrivateKey, KeyFileError> {
     let key = key_file::read_private_key(path)?;
     if !key.is_encrypted() {
@@ -299,6 +308,19 @@ mod tests {
         let certificate = authority.sign_host(new_key().public_key(), "x", &["x".into()], valid).unwrap();
         std::fs::write(folder.path().join("key-cert.pub"), certificate.to_openssh().unwrap()).unwrap();
         assert!(matches!(refusal(&path).await, KeyFileError::OtherKey { .. }));
+    }
+
+    #[test]
+    fn a_key_is_checked_before_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = new_key();
+        key_file::write_private_key(&path, &key).unwrap();
+        assert!(check_key_file(&path, None).is_ok());
+        let named = folder.path().join("missing-cert.pub");
+        assert!(matches!(check_key_file(&path, Some(&named)), Err(KeyFileError::NoCertificate { .. })));
+        key_file::write_private_key(&path, &key.encrypt(&mut safe_rng(), "secret").unwrap()).unwrap();
+        assert!(matches!(check_key_file(&path, None), Err(KeyFileError::PassphraseNeeded { .. })));
     }
 
     #[tokio::test]

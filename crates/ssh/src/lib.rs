@@ -75,7 +75,7 @@ pub use forward::{
     ConnectionFault, Denial, ForwardError, ForwardLimits, ForwardStats, LocalForward, LocalForwardSpec, RemoteForward,
     RemoteForwardSpec, Stopped,
 };
-pub use identity::{Identity, IdentityError, NoPassphrases, Passphrases, TriedCertificate, TriedKey};
+pub use identity::{Identity, IdentityError, NoPassphrases, Passphrases, TriedCertificate, TriedKey, check_key_file};
 pub use io::{BoxedIo, Io};
 pub use key_file::{KeyFileError, Passphrase};
 pub use known_hosts::{HostCertificateFault, HostKey, HostKeyError, KnownHosts, KnownHostsError, KnownKey};

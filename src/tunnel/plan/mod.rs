@@ -1,5 +1,19 @@
 //! What is to be made: every forward, with its way, its label, and how to prove that it works.
 
+mod make;
+mod names;
+mod ports;
+mod routes;
+mod ssh_commands;
+mod ssh_config;
+mod taken;
+
+pub use make::{Made, Planned, make};
+pub use names::{NameProblem, check_names};
+pub use ports::{FIRST_HEALTH_PORT, PortBook, PortsError};
+pub use ssh_commands::ssh_commands;
+pub use ssh_config::ssh_config;
+
 use api::{AgentPlace, ForwardDirection, ForwardRole};
 use ssh::{Endpoint, Hop, HopName, Identity, Route, RouteError, Tuning};
 use std::fmt;
@@ -114,14 +128,14 @@ pub enum Proof {
 pub enum PlanNote {
     /// A worker needs no more than one forward, as it dials the server and is asked over that same connection.
     LinkIsEnough,
-    /// A worker's health checks come to a port of the server's host, so it has to be started with that port.
+    /// How a worker is started, so that it finds the server, and the server it.
     StartWorkerWith {
         /// Its name.
         worker: String,
         /// Its flags, e.g. `--server-url http://127.0.0.1:8090 --worker-name npu-1 --worker-ip 127.0.0.1`.
         flags: Vec<String>,
     },
-    /// A port was chosen and is remembered.
+    /// A port was chosen for the first time. It is remembered when the plan is run.
     PortChosen {
         /// For which worker.
         worker: String,
@@ -187,3 +201,6 @@ pub const LABEL_VARIABLE: &str = "ChannelType";
 pub fn label(id: impl fmt::Display) -> String {
     format!("GPUStack-Tunnel-{id}")
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,119 @@
+//! `gpustack tunnel import`: a `tunnels.yaml` of `ssh` commands.
+
+use super::super::exit::CommandError;
+use super::super::{language, output};
+use crate::tunnel::import::{Comments, ImportNote, NoteKind, import};
+use app::i18n::tunnel_import::{TunnelImportMessages, messages};
+use clap::Args;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Nobody has so many commands.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+const EXIT: &str = "Prints the file on standard output, and on standard error what was not taken over. \
+Ends with 0 when every forward was, with 1 when one was left out, with 2 when there was none.";
+
+/// What to read.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT)]
+pub struct ImportArgs {
+    /// A file with ssh commands, such as a script or a shell's history; - for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: String,
+    /// The language of the words: en or zh [default: the locale's]
+    #[arg(long, value_name = "LANGUAGE")]
+    language: Option<String>,
+}
+
+pub fn run(args: &ImportArgs) -> Result<(), CommandError> {
+    let words = messages(language::choose(args.language.as_deref(), &language::text_variables())?);
+    let text = read(&args.file).map_err(|error| CommandError::usage(format!("cannot read {}: {error}", args.file)))?;
+    let imported = import(&text, &comments(words));
+    for note in &imported.notes {
+        eprintln!("{}", note_line(note, words));
+    }
+    let Some(yaml) = imported.yaml else { return Err(CommandError::usage(words.nothing)) };
+    output::print(&yaml)?;
+    match imported.notes.iter().filter(|note| note.kind.is_loss()).count() {
+        0 => Ok(()),
+        count => Err(CommandError::failed((words.lost)(count))),
+    }
+}
+
+fn read(name: &str) -> io::Result<String> {
+    let source: Box<dyn Read> =
+        if name == "-" { Box::new(io::stdin()) } else { Box::new(File::open(Path::new(name))?) };
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_BYTES) {
+        return Err(io::Error::other(format!("it has more than {MAX_BYTES} bytes")));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn comments(words: &TunnelImportMessages) -> Comments {
+    Comments { heading: words.heading, token_file: words.token_file, no_server: words.no_server }
+}
+
+fn note_line(ImportNote { line, kind }: &ImportNote, words: &TunnelImportMessages) -> String {
+    let text = match kind {
+        NoteKind::NotSsh { program } => (words.not_ssh)(program),
+        NoteKind::CommandInComment => words.command_in_comment.to_owned(),
+        NoteKind::UnclosedQuote => words.unclosed_quote.to_owned(),
+        NoteKind::NoForward => words.no_forward.to_owned(),
+        NoteKind::NoHost => words.no_host.to_owned(),
+        NoteKind::Dynamic { forward } => (words.dynamic)(forward),
+        NoteKind::Socket { forward } => (words.socket)(forward),
+        NoteKind::BadForward { forward } => (words.bad_forward)(forward),
+        NoteKind::Placeholder { text } => (words.placeholder)(text),
+        NoteKind::NotTakenOver { option } => (words.not_taken_over)(option),
+        NoteKind::OpenToNetwork => words.open_to_network.to_owned(),
+        NoteKind::CompressesAll => words.compresses_all.to_owned(),
+        NoteKind::SlowKeepAlive { interval_s, unanswered } => (words.slow_keep_alive)(*interval_s, *unanswered),
+        NoteKind::HostKeysAreChecked => words.host_keys_are_checked.to_owned(),
+        NoteKind::Password => words.password.to_owned(),
+        NoteKind::WorkerNamed { name } => (words.worker_named)(name),
+    };
+    (words.line)(*line, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use app::i18n::Language;
+
+    const TEXT: &str = "
+# ssh -NfL 1:a:1 b
+docker run x
+ssh -fN -D 1080 a@b
+ssh -N -L 1:/run/x root@a
+ssh root@a
+ssh -N -L 1:a:1
+ssh -N -L x root@a
+sshpass -p secret ssh -o StrictHostKeyChecking=no -A -CfNg -o ServerAliveInterval=60 -L 8090:<IP>:8090 root@<IP>
+ssh -fN -R 8090:127.0.0.1:8090 root@npu-1
+echo 'x";
+
+    fn notes(language: Language) -> String {
+        let words = messages(language);
+        let notes = import(TEXT, &comments(words)).notes;
+        notes.iter().map(|note| note_line(note, words) + "\n").collect()
+    }
+
+    #[test]
+    fn every_note_is_told_in_english() {
+        insta::assert_snapshot!(notes(Language::En));
+    }
+
+    #[test]
+    fn every_note_is_told_in_chinese() {
+        insta::assert_snapshot!(notes(Language::Zh));
+    }
+
+    #[test]
+    fn no_password_is_repeated() {
+        assert!(!notes(Language::En).contains("secret"));
+    }
+}

@@ -1,0 +1,230 @@
+//! `tunnels.yaml`: read and checked as a whole before anything is started. `docs/tunnels.md` describes it.
+
+mod check;
+mod fields;
+mod problem;
+mod read;
+mod surroundings;
+mod values;
+mod yaml;
+
+pub(crate) use fields::is_placeholder;
+pub(crate) use problem::nearest;
+pub use problem::{Fault, FileError, FileProblems, Problem};
+pub use surroundings::Surroundings;
+pub use values::{LOOPBACK, SSH_PORT, is_loopback, is_wildcard, port};
+pub use yaml::{Placed, Position};
+
+use crate::tunnel::plan::{self, AgentName, Planned, PortBook};
+use ssh::{Endpoint, Identity, Tuning};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a `tunnels.yaml` says, with lines for what may turn out wrong when it is put together.
+#[derive(Clone, Debug)]
+pub struct TunnelsFile {
+    /// `id`; None when it cannot be one.
+    pub id: Option<AgentName>,
+    /// `here`.
+    pub here: Placed<Here>,
+    /// `state_dir`.
+    pub state_dir: PathBuf,
+    /// `report`.
+    pub is_reporting: bool,
+    /// `server_url`.
+    pub server_url: Option<String>,
+    /// `token_file`.
+    pub token_file: Option<Placed<PathBuf>>,
+    /// `ssh.known_hosts`.
+    pub known_hosts: Vec<PathBuf>,
+    /// `ssh.keep_alive` and its like.
+    pub tuning: Tuning,
+    /// `server`; None when there is none.
+    pub server: Option<ServerEntry>,
+    /// `bastions`.
+    pub bastions: Vec<BastionEntry>,
+    /// `workers`.
+    pub workers: Vec<WorkerEntry>,
+    /// `forwards`.
+    pub forwards: Vec<ForwardEntry>,
+    /// The files with keys and certificates that the file names.
+    pub key_files: Vec<KeyFile>,
+}
+
+/// Where the agent runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Here {
+    /// On a bastion.
+    Bastion,
+    /// On the server's host.
+    Server,
+    /// On the host of the worker with this key.
+    Worker(String),
+}
+
+/// An SSH server, and how to log in there. What could not be read is None, and has been told.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Who logs in.
+    pub user: String,
+    /// Where.
+    pub server: Endpoint,
+    /// With what.
+    pub identities: Vec<Identity>,
+    /// The bastions on the way, nearest first.
+    pub via: Vec<Placed<String>>,
+    /// Where that stands.
+    pub position: Position,
+}
+
+/// `server`.
+#[derive(Clone, Debug)]
+pub struct ServerEntry {
+    /// `server.address`.
+    pub address: Option<Placed<Endpoint>>,
+    /// `server.ssh`; None when there is none.
+    pub host: Option<Host>,
+    /// `server.via`.
+    pub via: Vec<Placed<String>>,
+    /// `server.local_port`.
+    pub local_port: Option<u16>,
+    /// Whether `ssh` is there and could not be read.
+    pub is_host_broken: bool,
+    /// Where it stands.
+    pub position: Position,
+}
+
+/// An entry of `bastions`.
+#[derive(Clone, Debug)]
+pub struct BastionEntry {
+    /// Its key.
+    pub name: Placed<String>,
+    /// How to log in.
+    pub host: Option<Host>,
+}
+
+/// An entry of `workers`.
+#[derive(Clone, Debug)]
+pub struct WorkerEntry {
+    /// Its key, which ids of forwards begin with.
+    pub key: Placed<String>,
+    /// The worker's name.
+    pub name: String,
+    /// How to log in. None as well for the worker on this host, where nobody has to.
+    pub host: Option<Host>,
+    /// `server_port`.
+    pub server_port: Option<Placed<u16>>,
+    /// `health_check`.
+    pub has_health_check: bool,
+    /// `worker_port`.
+    pub worker_port: Option<Placed<u16>>,
+    /// `health_port`.
+    pub health_port: Option<Placed<u16>>,
+}
+
+/// An entry of `forwards`.
+#[derive(Clone, Debug)]
+pub struct ForwardEntry {
+    /// Its key and id.
+    pub name: Placed<String>,
+    /// `local` or `remote`.
+    pub listen: Option<Placed<Listen>>,
+    /// `target`.
+    pub target: Option<Endpoint>,
+    /// `ssh`.
+    pub end: Option<End>,
+    /// `workers`.
+    pub workers: Vec<Placed<String>>,
+}
+
+/// Where a forward listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// On this host.
+    Local(Endpoint),
+    /// On the SSH server.
+    Remote(Endpoint),
+}
+
+/// The SSH server of a forward.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// The bastion or worker with this key, or `server`.
+    Named(Placed<String>),
+    /// One that is described in place.
+    Host(Host),
+}
+
+/// A file with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFile {
+    /// The key of the `tunnels.yaml` that names it.
+    pub key: String,
+    /// Where that stands.
+    pub position: Position,
+    /// The file.
+    pub path: PathBuf,
+    /// The file with its certificate, where one is named.
+    pub certificate: Option<PathBuf>,
+}
+
+/// Reads a file, checks it and the files that it names, and makes the plan that it asks for. Blocks.
+///
+/// Nothing is written; who runs the plan calls [`PortBook::remember`] first.
+pub fn load(path: &Path, surroundings: &Surroundings) -> Result<Planned, FileError> {
+    let text = read_text(path)?;
+    let ReadFile { file, mut problems } = read(&text, surroundings);
+    let Some(file) = file else { return Err(FileProblems::new(path, problems).into()) };
+    let ports = match PortBook::open(&file.state_dir) {
+        Err(error) if problems.is_empty() => return Err(error.into()),
+        Err(_) => return Err(FileProblems::new(path, problems).into()),
+        Ok(ports) => ports,
+    };
+    let made = plan::make(&file, ports);
+    problems.extend(check::files(&file, &made.identities));
+    match made.planned {
+        Ok(planned) if problems.is_empty() => Ok(planned),
+        Ok(_) => Err(FileProblems::new(path, problems).into()),
+        Err(further) => {
+            problems.extend(further);
+            Err(FileProblems::new(path, problems).into())
+        }
+    }
+}
+
+/// What could be read of a text, and all that is wrong with it.
+#[derive(Debug)]
+pub struct ReadFile {
+    /// Without what could not be read; None when nothing could.
+    pub file: Option<TunnelsFile>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads a text. Looks at no other file.
+pub fn read(text: &str, surroundings: &Surroundings) -> ReadFile {
+    match yaml::parse(text) {
+        Ok(Some(root)) => read::file(&root, surroundings),
+        Ok(None) => nothing(Problem::new(Position { line: 1, column: 1 }, Fault::Empty)),
+        Err(problem) => nothing(problem),
+    }
+}
+
+fn nothing(problem: Problem) -> ReadFile {
+    ReadFile { file: None, problems: vec![problem] }
+}
+
+fn read_text(path: &Path) -> Result<String, FileError> {
+    let failed = |detail: String| FileError::Read { path: path.to_owned(), detail };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut text = String::new();
+    // one byte more than allowed, so that the reader sees that it is too large
+    let limit = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let read = file.take(limit).read_to_string(&mut text);
+    read.map_err(|error| failed(format!("{error}; it must be a text in UTF-8")))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;
