@@ -4,6 +4,7 @@
 //! since the clocks of workers cannot be relied on.
 
 use crate::encryption;
+use aws_lc_rs::digest;
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::encoding::Pkcs8V1Der;
 use aws_lc_rs::signature::Ed25519KeyPair;
@@ -27,6 +28,9 @@ const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0
 
 /// A key file has some 120 bytes.
 const KEY_FILE_MAX_BYTES: u64 = 16 * 1024;
+
+/// Of a key's hash; as many tell any two keys apart.
+const FINGERPRINT_BYTES: usize = 16;
 
 /// A PEM line (RFC 7468, section 2).
 const PEM_LINE_CHARS: usize = 64;
@@ -63,6 +67,13 @@ impl PublicKey {
         let Some(text) = read_small(path)? else { return Ok(None) };
         let key = text.trim().parse().map_err(|NoPublicKey| KeyError::NoPublicKey { path: path.to_owned() })?;
         Ok(Some(key))
+    }
+
+    /// What whoever has the key may say of itself to anybody, so that a probe can tell it from others: the first 16
+    /// bytes of the key's SHA-256, as 32 hexadecimal digits. The key itself is not to be had from it.
+    pub fn fingerprint(&self) -> String {
+        let hash = digest::digest(&digest::SHA256, &self.0);
+        hash.as_ref().iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub(crate) fn from_spki(spki: &[u8]) -> Option<Self> {
@@ -304,6 +315,12 @@ mod tests {
         assert_eq!(PublicKey::load(&path).unwrap(), None);
         key.save(&path).unwrap();
         assert_eq!(PublicKey::load(&path).unwrap(), Some(key));
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_beginning_of_the_keys_hash() {
+        // `head -c 32 /dev/zero | sha256sum`
+        assert_eq!(PublicKey::from_bytes([0; 32]).fingerprint(), "66687aadf862bd776c8fc18b8e9f8e20");
     }
 
     #[test]
