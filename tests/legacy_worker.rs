@@ -236,9 +236,8 @@ async fn nobody_gets_in_without_a_secret() {
         let wrong = server.request(method.clone(), path).basic_auth("system/worker/127.0.0.1", Some("0".repeat(32)));
         assert_eq!(answered(wrong.json(&json!({}))).await.0, StatusCode::UNAUTHORIZED, "{method} {path}");
     }
-    for path in ["/healthz", "/readyz"] {
-        assert_eq!(answered(server.request(Method::GET, path)).await, (StatusCode::OK, json!("ok")));
-    }
+    assert_eq!(answered(server.request(Method::GET, "/readyz")).await, (StatusCode::OK, json!("ok")));
+    assert_eq!(answered(server.request(Method::GET, "/healthz")).await.0, StatusCode::OK);
 }
 
 #[tokio::test]

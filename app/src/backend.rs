@@ -1,6 +1,6 @@
 //! What the UI asks of the server it runs in. The server implements it, so this crate knows no database.
 
-use api::{Examination, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use api::{Examination, TunnelAgent, TunnelAgentId, WorkerEvent, WorkerId, WorkerStatus, WorkerTunnel, WorkerView};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +39,15 @@ pub trait Backend: Send + Sync {
 
     /// Has a worker look at its host, now. It takes as long as the worker takes, up to 20 s.
     async fn examine(&self, id: WorkerId) -> Result<Examination, ExaminationFailed>;
+
+    /// All tunnel agents at this moment, by name.
+    async fn tunnel_agents(&self) -> Vec<TunnelAgent>;
+
+    /// The tunnels that a worker depends on.
+    async fn worker_tunnels(&self, id: WorkerId) -> Vec<WorkerTunnel>;
+
+    /// Deletes a tunnel agent and revokes its key; false when it does not exist.
+    async fn delete_tunnel_agent(&self, id: TunnelAgentId) -> Result<bool, BackendFailed>;
 
     /// Deletes a worker and revokes its credential; false when it does not exist.
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed>;

@@ -4,6 +4,7 @@
 //! probe at a loopback address of its own. When the server goes and comes back, the workers do what real ones do. Browsers
 //! that watch, and a program that lists, can be played beside.
 
+mod agent;
 mod beats;
 mod client;
 mod host;
@@ -68,6 +69,12 @@ fn raise_open_files() {
 
 async fn play(options: Options) -> Result<()> {
     let server = options.target()?;
+    if let Some(file) = &options.tunnels {
+        return tokio::select! {
+            played = agent::play(&options, &server, file.clone()) => played,
+            () = until_input_closes(&options) => Ok(()),
+        };
+    }
     let operator = match options.operator_login() {
         None => None,
         Some(login) => Some(Arc::new(Operator::log_in(server.clone(), login).await?)),

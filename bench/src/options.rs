@@ -65,6 +65,10 @@ pub struct Options {
     /// Stay until standard input is closed; for tests that need a fleet to look at
     #[arg(long)]
     pub hold: bool,
+    /// Play one tunnel agent instead of workers, which tells what is in this file and again when it changes; until standard
+    /// input is closed
+    #[arg(long, value_name = "FILE")]
+    pub tunnels: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -8,6 +8,7 @@ use crate::server::registry::{Registry, Worker, assess};
 use crate::server::store::Store;
 use crate::server::store::workers::{ROWS_A_STATEMENT, StoredHeartbeat, StoredReport};
 use crate::server::supervisor::Job;
+use crate::server::tunnels::Tunnels;
 use api::WorkerId;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -32,6 +33,7 @@ const TRIM_AT_ONCE: usize = 20;
 #[derive(Clone, Debug)]
 pub struct Flusher {
     registry: Registry,
+    tunnels: Tunnels,
     store: Store,
     journal: Journal,
     /// Workers that got events since their old ones were removed last.
@@ -50,10 +52,10 @@ enum Reports {
 }
 
 impl Flusher {
-    /// Of this registry and journal, into this store.
-    pub fn new(registry: Registry, store: Store, journal: Journal) -> Self {
+    /// Of these workers and tunnel agents and this journal, into this store.
+    pub fn new(registry: Registry, tunnels: Tunnels, store: Store, journal: Journal) -> Self {
         let readings_written_to = Arc::new(Mutex::new(WorkerId(0)));
-        Self { registry, store, journal, grown: Arc::default(), readings_written_to }
+        Self { registry, tunnels, store, journal, grown: Arc::default(), readings_written_to }
     }
 
     /// Writes everything that is not written: for the server's end.
@@ -65,6 +67,7 @@ impl Flusher {
         let workers = self.registry.all();
         self.write_heartbeats(&workers).await?;
         self.write_reports(&workers, reports).await?;
+        self.tunnels.flush(reports == Reports::All).await?;
         self.write_events().await
     }
 
@@ -233,6 +236,7 @@ pub async fn run(flusher: Flusher, job: Job) -> Infallible {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::links::Links;
     use crate::server::registry::assess::Policy;
     use crate::server::registry::facts::tests::{devices, facts};
     use crate::server::registry::facts::{Facts, Unsaved};
@@ -256,7 +260,8 @@ mod tests {
         let id = store.change_workers(&[RowChange::Insert(facts.row.clone())]).await.unwrap()[0];
         facts.row = WorkerRow { id, ..facts.row };
         let worker = registry.insert(facts);
-        Fleet { flusher: Flusher::new(registry, store, Journal::default()), worker, _dir: dir }
+        let tunnels = Tunnels::new(registry.clone(), store.clone(), Links::default(), Vec::new());
+        Fleet { flusher: Flusher::new(registry, tunnels, store, Journal::default()), worker, _dir: dir }
     }
 
     impl Fleet {

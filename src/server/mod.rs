@@ -20,16 +20,19 @@ pub mod rest;
 pub mod sse;
 pub mod store;
 pub mod supervisor;
+pub mod tunnels;
 pub mod watching;
 
 use crate::config::ServerConfig;
+use crate::data_dir::LINK_KEY;
 use announcer::Announcer;
 use api::WorkerEventKind;
 use auth::{Auth, AuthOpenError};
 use axum::extract::FromRef;
 use flush::Flusher;
 use journal::Journal;
-use links::{Links, LinksError};
+use link::KeyPair;
+use links::{Hosts, Links, LinksError};
 use listen::{Tls, TlsError};
 use load::LoadHistory;
 use membership::Membership;
@@ -45,6 +48,7 @@ use supervisor::Supervisor;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tunnels::Tunnels;
 use watching::Watching;
 
 /// What handlers work with; each takes of it what it names.
@@ -70,8 +74,12 @@ pub struct ServerState {
     pub streams: Streams,
     /// At which workers somebody looks.
     pub watching: Watching,
-    /// The links of workers.
+    /// All tunnel agents.
+    pub tunnels: Tunnels,
+    /// The links of workers and tunnel agents.
     pub links: Links,
+    /// The server's own key on links.
+    pub server_key: link::PublicKey,
     /// Takes new ones.
     pub link_acceptor: link::Acceptor,
 }
@@ -82,8 +90,8 @@ pub enum ServerError {
     /// The database cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// Workers cannot be read from the database.
-    #[error("cannot read the workers from the database: {0}")]
+    /// Workers or tunnel agents cannot be read from the database.
+    #[error("cannot read the workers and tunnel agents from the database: {0}")]
     Workers(#[source] sqlx::Error),
     /// Logins cannot be set up.
     #[error(transparent)]
@@ -127,8 +135,12 @@ impl Server {
         let links = Links::default();
         let (membership, decider) = Membership::new(registry.clone(), store.clone(), journal.clone(), links.clone());
         let watching = Watching::new();
-        let link_acceptor = links.acceptor(config, &auth, &registry, &membership, &watching)?;
-        let flusher = Flusher::new(registry.clone(), store.clone(), journal.clone());
+        let agents = store.load_tunnel_agents().await.map_err(ServerError::Workers)?;
+        let tunnels = Tunnels::new(registry.clone(), store.clone(), links.clone(), agents);
+        let keys = KeyPair::load_or_make(&config.data_dir.join(LINK_KEY)).map_err(LinksError::Key)?;
+        let hosts = Hosts { registry: &registry, membership: &membership, tunnels: &tunnels, watching: &watching };
+        let link_acceptor = links.acceptor(&keys, config, &auth, hosts)?;
+        let flusher = Flusher::new(registry.clone(), tunnels.clone(), store.clone(), journal.clone());
         let jobs_end = CancellationToken::new();
         let state = ServerState {
             auth,
@@ -141,7 +153,9 @@ impl Server {
             supervisor: Supervisor::new(jobs_end.clone()),
             streams: Streams::new(shutdown, watching.clone()),
             watching,
+            tunnels,
             links,
+            server_key: keys.public(),
             link_acceptor,
         };
         state.start_jobs(&flusher, decider);
@@ -197,7 +211,7 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 
 impl ServerState {
     fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
-        let Self { registry, announcer, load, journal, supervisor, links, watching, .. } = self.clone();
+        let Self { registry, announcer, load, journal, supervisor, links, watching, tunnels, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
             let registry = registry.clone();
@@ -212,6 +226,7 @@ impl ServerState {
             move |job| give_back::run(links.clone(), job)
         });
         supervisor.start("probe workers", move |job| probe::run(registry.clone(), links.clone(), job));
+        supervisor.start("tell workers of their tunnels", move |job| tunnels::run(tunnels.clone(), job));
         let flusher = flusher.clone();
         supervisor.start("write to the database", move |job| flush::run(flusher.clone(), job));
     }

@@ -8,6 +8,7 @@
     reason = "a helper of a test that cannot go on fails the test"
 )]
 
+pub mod agent;
 pub mod worker;
 
 use gpustack::config::{JoinToken, Secret, ServerConfig, TlsFiles};

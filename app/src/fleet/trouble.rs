@@ -182,7 +182,8 @@ fn lines_of(worker: &WorkerBrief) -> Vec<TroubleLine> {
     let mut lines: Vec<TroubleLine> = Vec::new();
     for condition in causes(worker.state, &worker.conditions) {
         match lines.iter_mut().find(|known| discriminant(&known.reason) == discriminant(&condition.reason)) {
-            Some(known) => known.repeats += 1,
+            // link and probe fail for one tunnel
+            Some(known) => known.repeats += usize::from(known.reason != condition.reason),
             None => lines.push(line(condition)),
         }
     }
@@ -217,6 +218,7 @@ fn without_worker(reason: &Reason) -> Reason {
         Reason::HeartbeatLost { timeout_s, .. } => Reason::HeartbeatLost { last_ms: None, timeout_s: *timeout_s },
         Reason::WorkerStopped { .. } => Reason::WorkerStopped { at_ms: 0 },
         Reason::LinkUnanswered { timeout_s, .. } => Reason::LinkUnanswered { timeout_s: *timeout_s, status: None },
+        Reason::TunnelDown { agent, .. } => Reason::TunnelDown { forward: None, agent: agent.clone(), since_ms: 0 },
         Reason::DirectRefused { url } => Reason::DirectRefused { url: place(url) },
         Reason::DirectTimedOut { url, timeout_s } => Reason::DirectTimedOut { url: place(url), timeout_s: *timeout_s },
         Reason::DirectNotResolved { .. } => Reason::DirectNotResolved { url: String::new(), host: String::new() },

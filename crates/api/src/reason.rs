@@ -51,6 +51,15 @@ read_by_name! {
             /// The HTTP status of a wrong answer; absent when none came.
             status: Option<u16>,
         },
+        /// There is no way between the two, since a tunnel on it does not work.
+        TunnelDown {
+            /// The tunnel's id; absent when all worked as far as is known, and their agent itself is not connected.
+            forward: Option<String>,
+            /// The name of the agent that keeps it.
+            agent: String,
+            /// Since when it does not work, or its agent is not connected, in milliseconds since 1970 by the server's clock.
+            since_ms: i64,
+        },
 
         /// The direct probe was answered by this worker.
         DirectAnswered {

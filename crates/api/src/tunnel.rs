@@ -540,6 +540,22 @@ pub enum SshStep {
     Bastion,
 }
 
+/// A forward that a worker depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkerTunnel {
+    /// The agent that keeps it.
+    pub agent_id: TunnelAgentId,
+    /// The agent's name.
+    pub agent: String,
+    /// Whether the agent is connected. If not, the forward is as it was last known.
+    pub is_connected: bool,
+    /// When the agent told of it, in milliseconds since 1970 by the server's clock.
+    pub reported_ms: i64,
+    /// What it told.
+    pub forward: ForwardReport,
+}
+
 /// A tunnel agent, as the server knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -1,7 +1,8 @@
 //! Puts what happens to links among the facts about their workers, and begins to listen to them.
 
-use super::{Links, carrier, loss, status, worker_of};
+use super::{Links, agent_of, carrier, loss, status, worker_of};
 use crate::server::registry::{Registry, Worker};
+use crate::server::tunnels::Tunnels;
 use crate::server::watching::Watching;
 use link::{CloseReason, LinkHandle, LinkObserver};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 /// Notes links as they come and go.
 pub struct FactObserver {
     pub registry: Registry,
+    pub tunnels: Tunnels,
     pub links: Links,
     pub watching: Watching,
 }
@@ -21,6 +23,9 @@ impl FactObserver {
 
 impl LinkObserver for FactObserver {
     fn opened(&self, link: &LinkHandle) {
+        if let Some(agent) = agent_of(link) {
+            return self.tunnels.link_opened(agent, link);
+        }
         // the worker may have been deleted, or have lost its place, while its link was being made
         let Some(worker) = self.worker(link) else { return link.revoke() };
         {
@@ -40,6 +45,9 @@ impl LinkObserver for FactObserver {
         if *reason == CloseReason::Stopping {
             // the server's own doing, and nothing to tell of a worker
             return;
+        }
+        if let Some(agent) = agent_of(link) {
+            return self.tunnels.link_closed(agent);
         }
         let Some(worker) = self.worker(link) else { return };
         {

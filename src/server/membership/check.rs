@@ -111,7 +111,8 @@ fn is_host_name(text: &str) -> bool {
         && text.chars().any(char::is_alphabetic)
 }
 
-fn short_text(field: &str, text: &str) -> Result<(), ApiError> {
+/// A line of text.
+pub fn short_text(field: &str, text: &str) -> Result<(), ApiError> {
     if text.len() > TEXT_MAX_BYTES || text.chars().any(char::is_control) {
         return Err(ApiError::invalid(format!("{field}: must be at most {TEXT_MAX_BYTES} bytes, on one line")));
     }

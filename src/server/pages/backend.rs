@@ -6,7 +6,10 @@ use crate::server::error::ApiError;
 use crate::server::examination::{ExaminationError, examine};
 use crate::server::listen::{PeerAddress, Tls};
 use crate::server::registry::{Worker, assess, devices, view};
-use api::{Examination, Maintenance, ServerUrl, WorkerChange, WorkerEvent, WorkerId, WorkerStatus, WorkerView};
+use api::{
+    Examination, Maintenance, ServerUrl, TunnelAgent, TunnelAgentId, WorkerChange, WorkerEvent, WorkerId, WorkerStatus,
+    WorkerTunnel, WorkerView,
+};
 use app::backend::{Backend, BackendFailed, ExaminationFailed};
 use app::fleet::device_list::{DeviceList, DeviceQuery};
 use app::fleet::roster::{Listed, Roster};
@@ -174,6 +177,18 @@ impl Backend for UiBackend {
             ExaminationError::Unanswered(_) => ExaminationFailed::Unanswered,
             ExaminationError::Unknown(_) | ExaminationError::NotUnderstood(_) => ExaminationFailed::TooOld,
         })
+    }
+
+    async fn tunnel_agents(&self) -> Vec<TunnelAgent> {
+        self.state.tunnels.agents()
+    }
+
+    async fn worker_tunnels(&self, id: WorkerId) -> Vec<WorkerTunnel> {
+        self.state.tunnels.of_worker(id).unwrap_or_default()
+    }
+
+    async fn delete_tunnel_agent(&self, id: TunnelAgentId) -> Result<bool, BackendFailed> {
+        self.state.tunnels.delete(id).await.map_err(|error| self.failed(&error))
     }
 
     async fn delete_worker(&self, id: WorkerId) -> Result<bool, BackendFailed> {

@@ -1,6 +1,8 @@
 //! What facts amount to: a worker's conditions and its state. Pure; computed whenever somebody reads, never stored.
 
-use super::facts::{Facts, LinkStanding, ProbeFailure, ProbeOutcome, Sighting, health_severity, is_unhealthy};
+use super::facts::{
+    Facts, LinkStanding, ProbeFailure, ProbeOutcome, Sighting, TunnelTrouble, health_severity, is_unhealthy,
+};
 use super::time::{Moment, Monotonic};
 use crate::server::dial::health_url;
 use crate::server::probe::PROBE_DEADLINE;
@@ -169,13 +171,22 @@ fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condi
             (ConditionStatus::False, Severity::Error, reason, Some(since))
         }
         Liveness::Lost { since } => {
-            let last_ms = last_heartbeat_ms(facts, moment);
-            let reason = Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() };
+            let lost = || {
+                let last_ms = last_heartbeat_ms(facts, moment);
+                Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() }
+            };
+            let reason = facts.tunnels.to_server.as_ref().map_or_else(lost, |tunnel| tunnel_reason(tunnel, moment));
             (ConditionStatus::False, Severity::Error, reason, Some(since))
         }
     };
     let since_ms = since.map(|since| moment.wall_ms(since));
     Condition { kind: ConditionKind::Heartbeat, status, severity, reason, since_ms }
+}
+
+/// Says more than that nothing is heard: why, and where to look.
+fn tunnel_reason(trouble: &TunnelTrouble, moment: &Moment) -> Reason {
+    let TunnelTrouble { agent, forward, since } = trouble;
+    Reason::TunnelDown { forward: forward.clone(), agent: agent.clone(), since_ms: moment.wall_ms(*since) }
 }
 
 fn link_condition(facts: &Facts, moment: &Moment) -> Option<Condition> {
@@ -195,7 +206,11 @@ fn link_condition(facts: &Facts, moment: &Moment) -> Option<Condition> {
             }
         }
     };
-    let severity = if status == ConditionStatus::False { severity_of_failed_way(facts, moment) } else { Severity::Ok };
+    let (severity, reason) = match &facts.tunnels.to_server {
+        _ if status != ConditionStatus::False => (Severity::Ok, reason),
+        None => (severity_of_failed_way(facts, moment), reason),
+        Some(tunnel) => (severity_of_failed_way(facts, moment), tunnel_reason(tunnel, moment)),
+    };
     let since_ms = since.map(|since| moment.wall_ms(since));
     Some(Condition { kind: ConditionKind::Link, status, severity, reason, since_ms })
 }
@@ -222,7 +237,13 @@ fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
             (Severity::Ok, Reason::DirectAnswered { url, round_trip_ms: *round_trip_ms })
         }
         Some(ProbeOutcome::Failed(failure)) => {
-            (severity_of_failed_way(facts, moment), probe_reason(failure, url, &facts.row.ip, PROBE_DEADLINE))
+            // beside a link that works, it is the probe that is looked into
+            let tunnel = facts.tunnels.to_worker.as_ref().or(facts.tunnels.to_server.as_ref());
+            let reason = match tunnel.filter(|_| is_unreachable(facts, moment)) {
+                Some(tunnel) => tunnel_reason(tunnel, moment),
+                None => probe_reason(failure, url, &facts.row.ip, PROBE_DEADLINE),
+            };
+            (severity_of_failed_way(facts, moment), reason)
         }
     };
     let since_ms = facts.probe.outcome.as_ref().map(|_| moment.wall_ms(facts.probe.since));
@@ -380,6 +401,50 @@ mod tests {
 
     fn link_down(opened: Option<i64>, since: i64) -> LinkStanding {
         LinkStanding::Down { opened: opened.map(at), since: at(since), loss: LinkLoss::Closed }
+    }
+
+    fn tunnel_down(forward: &str) -> TunnelTrouble {
+        TunnelTrouble { agent: "bastion-01".to_owned(), forward: Some(forward.to_owned()), since: at(970) }
+    }
+
+    fn reasons(facts: &Facts, at: i64) -> Vec<(ConditionKind, bool)> {
+        let assessed = assess(facts, &moment(at, NO_GRACE), &POLICY);
+        let is_tunnel = |condition: &Condition| matches!(condition.reason, Reason::TunnelDown { .. });
+        let ways = assessed.conditions.iter().take_while(|condition| condition.kind != ConditionKind::Clock);
+        ways.map(|condition| (condition.kind, is_tunnel(condition))).collect()
+    }
+
+    #[test]
+    fn a_tunnel_that_is_down_is_the_reason_of_what_fails_and_of_nothing_else() {
+        let (heartbeat, link, direct) = (ConditionKind::Heartbeat, ConditionKind::Link, ConditionKind::Direct);
+        let failed = Some(ProbeOutcome::Failed(ProbeFailure::TimedOut));
+        let mut facts = heard_at(990);
+        facts.tunnels.to_server = Some(tunnel_down("npu-1.server"));
+        facts.link.standing = link_up(900);
+        facts.probe.outcome = Some(ProbeOutcome::Answered { round_trip_ms: 1.0 });
+        assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, false), (direct, false)], "all is well");
+        facts.probe.outcome.clone_from(&failed);
+        assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, false), (direct, false)], "the link works");
+        facts.link.standing = link_down(Some(900), 990);
+        assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, true), (direct, true)], "unreachable");
+        assert_eq!(reasons(&facts, 2000), [(heartbeat, true), (link, true), (direct, true)], "not ready");
+        facts.leave(at(1500));
+        assert!(!reasons(&facts, 2000)[0].1, "somebody stopped it");
+    }
+
+    #[test]
+    fn a_probe_that_fails_alone_is_explained_by_the_tunnel_for_health_checks() {
+        let mut facts = heard_at(990);
+        facts.tunnels.to_worker = Some(tunnel_down("npu-1.health"));
+        facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused));
+        let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+        let direct = kinds(&assessed.conditions, ConditionKind::Direct)[0];
+        let expected = Reason::TunnelDown {
+            forward: Some("npu-1.health".to_owned()),
+            agent: "bastion-01".to_owned(),
+            since_ms: 1_700_000_970_000,
+        };
+        assert_eq!((assessed.state, &direct.reason), (WorkerState::Unreachable, &expected));
     }
 
     /// Link × direct, of a worker that is heard: state, and how much each way matters.

@@ -42,6 +42,8 @@ pub struct Facts {
     pub link: LinkFact,
     /// The direct probe of its present address.
     pub probe: ProbeFact,
+    /// The tunnels that it depends on.
+    pub tunnels: TunnelsFact,
     /// What it reported.
     pub status: StatusFact,
     /// Another host that uses its identity.
@@ -116,6 +118,26 @@ pub enum LinkStanding {
         /// How it ended.
         loss: LinkLoss,
     },
+}
+
+/// What does not work of the tunnels that a worker depends on, as their agents told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunnelsFact {
+    /// On its way to the server.
+    pub to_server: Option<TunnelTrouble>,
+    /// On the server's way to its port.
+    pub to_worker: Option<TunnelTrouble>,
+}
+
+/// A tunnel that does not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelTrouble {
+    /// The name of the agent that keeps it.
+    pub agent: String,
+    /// Its id; None when it is only known that the agent is gone.
+    pub forward: Option<String>,
+    /// Since when.
+    pub since: Monotonic,
 }
 
 /// What the health check over one way came to.
@@ -268,6 +290,7 @@ impl Facts {
             clock: None,
             link: LinkFact::default(),
             probe: ProbeFact::default(),
+            tunnels: TunnelsFact::default(),
             status: StatusFact::default(),
             duplicate: None,
             replacement: None,
@@ -360,6 +383,16 @@ impl Facts {
         self.probe = mem::take(&mut self.probe).followed_by(outcome, now, &mut self.untold);
     }
 
+    /// What is wrong with its tunnels was looked up.
+    pub fn tell_tunnels(&mut self, told: TunnelsFact) {
+        let is_same = same_trouble(self.tunnels.to_server.as_ref(), told.to_server.as_ref())
+            && same_trouble(self.tunnels.to_worker.as_ref(), told.to_worker.as_ref());
+        if !is_same {
+            self.tunnels = told;
+            self.untold.shape = true;
+        }
+    }
+
     /// What it sees of its host.
     pub fn report(&mut self, mut status: WorkerStatus, now: Monotonic) {
         if let Some(devices) = &mut status.gpu_devices {
@@ -414,6 +447,13 @@ impl Facts {
         self.replacement = Some(ReplacementAsk { uuid, sighting });
         self.untold.shape = true;
     }
+}
+
+/// A trouble's beginning is told as an age, with each report anew.
+fn same_trouble(before: Option<&TunnelTrouble>, after: Option<&TunnelTrouble>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return before.is_none() && after.is_none() };
+    let moved = before.since.since(after.since).max(after.since.since(before.since));
+    before.agent == after.agent && before.forward == after.forward && moved <= SAME_BEGINNING
 }
 
 impl ProbeFact {
@@ -645,6 +685,28 @@ pub(crate) mod tests {
         assert_eq!(facts.status.problems_since, [at(90)]);
         facts.report(report(1), at(200));
         assert_eq!(facts.status.problems_since, [at(199)], "it went and came again");
+    }
+
+    #[test]
+    fn a_tunnels_trouble_is_news_once_and_again_when_it_is_another() {
+        let told = |forward: &str, since| {
+            let trouble = TunnelTrouble { agent: "b".into(), forward: Some(forward.into()), since: at(since) };
+            TunnelsFact { to_server: Some(trouble), to_worker: None }
+        };
+        let table = [
+            (told("x", 10), true),
+            (told("x", 12), false),
+            (told("x", 30), true),
+            (told("y", 30), true),
+            (TunnelsFact::default(), true),
+            (TunnelsFact::default(), false),
+        ];
+        let mut facts = facts();
+        for (told, is_news) in table {
+            facts.untold = Untold::default();
+            facts.tell_tunnels(told.clone());
+            assert_eq!(facts.untold.shape, is_news, "{told:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub fn state_message(state: WorkerState, conditions: &[Condition], maintenance: 
         WorkerState::Unreachable => {
             let direct = first_reason(conditions, ConditionKind::Direct).map(sentence);
             let link = first_reason(conditions, ConditionKind::Link).map(sentence);
-            let told: Vec<String> = direct.into_iter().chain(link).collect();
+            let mut told: Vec<String> = direct.into_iter().chain(link).collect();
+            // both fail for one tunnel
+            told.dedup();
             (!told.is_empty()).then(|| told.join(" "))
         }
     }
@@ -47,6 +49,14 @@ fn sentence(reason: &Reason) -> String {
             Some(at) => format!("The worker was stopped at {at}."),
             None => "The worker was stopped.".to_owned(),
         },
+        Reason::TunnelDown { forward, agent, since_ms } => {
+            let what = match forward {
+                Some(forward) => format!("The tunnel {forward} of the tunnel agent {agent} does not work"),
+                None => format!("The tunnel agent {agent} is not connected"),
+            };
+            let since = rfc3339(*since_ms).map(|since| format!(" since {since}")).unwrap_or_default();
+            format!("{what}{since}. The server's page of tunnels says why.")
+        }
         Reason::DirectRefused { url } => unreachable(url, "the connection was refused"),
         Reason::DirectTimedOut { url, timeout_s } => unreachable(url, &format!("no answer within {timeout_s} s")),
         Reason::DirectNotResolved { url, host } => unreachable(url, &format!("the name {host} has no address")),

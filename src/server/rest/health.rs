@@ -17,6 +17,18 @@ pub struct Version {
     pub git_commit: String,
 }
 
+/// That the server runs, and which it is.
+#[derive(Clone, Debug, Serialize)]
+struct Health {
+    status: &'static str,
+    /// Tells this server from others, as whoever knows its key on links can check.
+    server: String,
+}
+
+async fn healthz(State(key): State<link::PublicKey>) -> Json<Health> {
+    Json(Health { status: "ok", server: key.fingerprint() })
+}
+
 async fn ok() -> Json<&'static str> {
     Json("ok")
 }
@@ -42,7 +54,7 @@ pub async fn tasks(State(supervisor): State<Supervisor>, _: AdminUser) -> Json<V
 
 /// The probes.
 pub fn probes() -> Router<ServerState> {
-    Router::new().route("/healthz", get(ok)).route("/readyz", get(ok))
+    Router::new().route("/healthz", get(healthz)).route("/readyz", get(ok))
 }
 
 /// The other routes of this file.

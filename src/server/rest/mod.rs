@@ -14,6 +14,7 @@ mod openapi;
 mod paging;
 mod request_id;
 mod stream;
+mod tunnels;
 pub mod users;
 mod workers;
 
@@ -47,6 +48,7 @@ fn resources() -> (Router<ServerState>, utoipa::openapi::OpenApi) {
     openapi::document()
         .merge(workers::routes())
         .merge(devices::routes())
+        .merge(tunnels::routes())
         .merge(fleet::routes())
         .merge(dashboard::routes())
         .merge(health::routes())

@@ -1,10 +1,11 @@
-//! What outlives the process: users, sessions, API keys, workers and their events, in one SQLite file.
+//! What outlives the process: users, sessions, API keys, workers and their events, tunnel agents, in one SQLite file.
 //!
 //! Queries are static text with `$1` parameters that PostgreSQL takes too; what is SQLite's own (pragmas, the form of
 //! migrations) stays in this file and in `sqlite/`.
 
 mod api_keys;
 mod sessions;
+pub mod tunnel_agents;
 mod upgrade;
 mod users;
 pub mod workers;

@@ -132,6 +132,7 @@ pub fn commands(reason: &Reason, language: Language, os: &str) -> Vec<String> {
         | Reason::HeartbeatAwaited { .. }
         | Reason::LinkUp { .. }
         | Reason::LinkAwaited { .. }
+        | Reason::TunnelDown { .. }
         | Reason::DirectAnswered { .. }
         | Reason::DirectNotProbed { .. }
         | Reason::ClockInSync { .. }

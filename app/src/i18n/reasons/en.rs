@@ -16,6 +16,7 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::LinkAwaited {} => "Waiting for the link",
         Reason::LinkDown { .. } => "Link down",
         Reason::LinkUnanswered { .. } => "No answer over the link",
+        Reason::TunnelDown { .. } => "Tunnel down",
         Reason::DirectAnswered { .. } => "Probe answered",
         Reason::DirectNotProbed { .. } => "Not probed yet",
         Reason::DirectRefused { .. } => "Probe refused",
@@ -97,6 +98,12 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::LinkUnanswered { timeout_s, status: None } => {
             format!("The link stands, but the worker did not answer a health check over it within {timeout_s} s.")
+        }
+        Reason::TunnelDown { forward: Some(forward), agent, since_ms } => {
+            format!("The tunnel {forward} of {agent} has been down since {}.", context.time(*since_ms))
+        }
+        Reason::TunnelDown { forward: None, agent, since_ms } => {
+            format!("The tunnel agent {agent} has not been connected since {}.", context.time(*since_ms))
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} answered in {} ms.", format::milliseconds(*round_trip_ms))
@@ -241,6 +248,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::HeartbeatAwaited { .. } => "Nothing to do: it is judged after that time.".to_owned(),
         Reason::LinkAwaited {} => "Nothing to do: it comes back within seconds, or is shown as down.".to_owned(),
+        Reason::TunnelDown { .. } => "The page Tunnels says why, and what to do.".to_owned(),
         Reason::LinkDown { .. } => {
             "Read the worker's log: it says why no link comes about. A proxy in between must pass on the headers Upgrade and Connection for /v1/link.".to_owned()
         }

@@ -114,6 +114,12 @@ pub(crate) mod tests {
             Reason::LinkDown { loss: LinkLoss::NotSinceStart },
             Reason::LinkUnanswered { timeout_s: 10, status: None },
             Reason::LinkUnanswered { timeout_s: 10, status: Some(500) },
+            Reason::TunnelDown {
+                forward: Some("npu-1.server".to_owned()),
+                agent: "bastion-01".to_owned(),
+                since_ms: NOW_MS,
+            },
+            Reason::TunnelDown { forward: None, agent: "bastion-01".to_owned(), since_ms: NOW_MS },
             Reason::DirectAnswered { url: url(), round_trip_ms: 0.8 },
             Reason::DirectNotProbed { url: url() },
             Reason::DirectRefused { url: url() },
@@ -189,6 +195,7 @@ pub(crate) mod tests {
                 | Reason::LinkAwaited { .. }
                 | Reason::LinkDown { .. }
                 | Reason::LinkUnanswered { .. }
+                | Reason::TunnelDown { .. }
                 | Reason::DirectAnswered { .. }
                 | Reason::DirectNotProbed { .. }
                 | Reason::DirectRefused { .. }

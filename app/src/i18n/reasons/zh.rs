@@ -16,6 +16,7 @@ pub const fn title(reason: &Reason) -> &'static str {
         Reason::LinkAwaited {} => "等待链路",
         Reason::LinkDown { .. } => "链路断开",
         Reason::LinkUnanswered { .. } => "链路上无应答",
+        Reason::TunnelDown { .. } => "隧道中断",
         Reason::DirectAnswered { .. } => "探测有应答",
         Reason::DirectNotProbed { .. } => "尚未探测",
         Reason::DirectRefused { .. } => "探测被拒绝",
@@ -97,6 +98,12 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
         }
         Reason::LinkUnanswered { timeout_s, status: None } => {
             format!("链路连通，但工作节点在 {timeout_s} 秒内未应答链路上的健康检查。")
+        }
+        Reason::TunnelDown { forward: Some(forward), agent, since_ms } => {
+            format!("{agent} 上的隧道 {forward} 自 {} 起中断。", context.time(*since_ms))
+        }
+        Reason::TunnelDown { forward: None, agent, since_ms } => {
+            format!("隧道代理 {agent} 自 {} 起未连接。", context.time(*since_ms))
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} 在 {} 毫秒内应答。", format::milliseconds(*round_trip_ms))
@@ -216,6 +223,7 @@ pub fn next_step(reason: &Reason, context: &ReasonContext<'_>) -> String {
         Reason::WorkerStopped { .. } => "请重新启动该节点；如不再使用，可在此删除。".to_owned(),
         Reason::HeartbeatAwaited { .. } => "无需操作：到时再判断其状态。".to_owned(),
         Reason::LinkAwaited {} => "无需操作：链路会在几秒内恢复，否则将显示为断开。".to_owned(),
+        Reason::TunnelDown { .. } => "“隧道”页面说明了原因与处理办法。".to_owned(),
         Reason::LinkDown { .. } => {
             "请查看工作节点日志，其中写明链路无法建立的原因；中间的代理须为 /v1/link 转发 Upgrade 与 Connection 请求头。"
                 .to_owned()

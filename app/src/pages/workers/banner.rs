@@ -126,7 +126,10 @@ fn Line(trouble: Memo<Trouble>, severity: Severity, line_key: LineKey) -> impl I
         let line = line.as_ref()?;
         // The sentence says when.
         let is_said = line.worker_count == 1
-            && matches!(line.reason, Reason::HeartbeatLost { .. } | Reason::WorkerStopped { .. });
+            && matches!(
+                line.reason,
+                Reason::HeartbeatLost { .. } | Reason::WorkerStopped { .. } | Reason::TunnelDown { .. }
+            );
         let since_ms = line.since_ms.filter(|_| !is_said)?;
         Some((text.get().words.since)(&format::short_time(since_ms, fleet.now_ms(), zone.get())))
     };
