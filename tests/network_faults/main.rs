@@ -17,6 +17,7 @@ mod field;
 mod identity;
 mod middlemen;
 mod restarts;
+mod tunnels;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Scenario; 17] = scenarios! {
+const SCENARIOS: [Scenario; 27] = scenarios! {
     addresses:
         a_worker_with_many_interfaces_reports_the_one_that_leads_to_the_server,
         a_worker_behind_a_firewall_is_ready_through_its_link;
@@ -59,6 +60,17 @@ const SCENARIOS: [Scenario; 17] = scenarios! {
     middlemen:
         a_link_through_a_bastion_comes_back_when_the_bastion_was_restarted,
         a_link_through_nginx_outlives_a_reload_and_comes_back_after_a_restart;
+    tunnels:
+        the_reports_own_ssh_commands_bring_a_worker_in,
+        a_tunnel_agent_alone_brings_two_workers_in_both_ways,
+        a_tunnel_outlives_a_short_cut_and_comes_back_after_long_ones,
+        a_stale_listener_of_a_killed_agent_is_recognised_and_waited_out,
+        a_tunnel_comes_back_when_sshd_was_restarted,
+        refusals_of_sshd_are_told_apart,
+        a_port_that_somebody_else_has_is_named_until_it_is_free,
+        thirty_tunnels_at_once_all_come_about,
+        a_worker_that_moved_is_found_by_a_changed_file_and_the_others_go_on,
+        the_server_names_the_tunnel_that_a_lost_worker_depends_on;
 };
 
 fn main() -> ExitCode {

@@ -17,6 +17,10 @@ pub mod settings;
 pub mod tunnel_import;
 #[cfg(feature = "ssr")]
 pub mod tunnel_plan;
+#[cfg(feature = "ssr")]
+pub mod tunnel_status;
+#[cfg(feature = "ssr")]
+pub mod tunnels;
 pub mod words;
 pub mod worker;
 pub mod workers;

@@ -43,7 +43,14 @@ impl Ssh {
 
     /// Starts the server on `host`, at port 22 of all its addresses.
     pub fn serve(&self, host: &Host) -> Result<SshServer> {
-        let config = self.folder.path().join("sshd_config");
+        self.serve_with(host, &[])
+    }
+
+    /// Starts it with further lines of `sshd_config(5)`, which come before the others and so win over them.
+    pub fn serve_with(&self, host: &Host, settings: &[&str]) -> Result<SshServer> {
+        let common = std::fs::read_to_string(self.folder.path().join("sshd_config"))?;
+        let config = self.folder.path().join(format!("sshd_config-{}", host.namespace()));
+        std::fs::write(&config, format!("{}\n{common}", settings.join("\n")))?;
         let mut command = host.command("/usr/sbin/sshd");
         command.args(["-D", "-e", "-f"]).arg(config).stdin(Stdio::null());
         let process = Process::start(&mut command).context("install the package openssh-server")?;
@@ -54,14 +61,34 @@ impl Ssh {
     /// Starts `ssh -N` on `host` with these further words, the last of which names the other host. It ends by itself
     /// when it cannot connect or forward.
     pub fn forward(&self, host: &Host, words: &[&str]) -> Result<Process> {
-        let mut command = host.command("ssh");
+        self.start_forward(host.command("ssh"), words)
+    }
+
+    /// The same under `autossh`, of the package of that name, which starts it again whenever it ends.
+    pub fn forward_by_autossh(&self, host: &Host, words: &[&str]) -> Result<Process> {
+        let mut command = host.command("autossh");
+        // it also goes on when the very first attempt fails, as a service has to
+        command.env("AUTOSSH_GATETIME", "0").args(["-M", "0"]);
+        self.start_forward(command, words)
+    }
+
+    fn start_forward(&self, mut command: Command, words: &[&str]) -> Result<Process> {
         command.args(["-F", "none", "-N", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"]);
         command.args(["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"]);
         command.args(["-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5", "-i"]).arg(self.key());
         Process::start(command.args(words).stdin(Stdio::null()))
     }
 
-    fn key(&self) -> PathBuf {
+    /// The private key that opens every host. Its public half is in the file of that name with `.pub`.
+    pub fn key(&self) -> PathBuf {
         self.folder.path().join("user")
+    }
+
+    /// A file of `known_hosts`, in which all hosts of the lab are.
+    pub fn known_hosts(&self) -> Result<PathBuf> {
+        let key = std::fs::read_to_string(self.folder.path().join("host.pub"))?;
+        let file = self.folder.path().join("known_hosts");
+        std::fs::write(&file, format!("* {key}"))?;
+        Ok(file)
     }
 }

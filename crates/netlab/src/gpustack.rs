@@ -6,11 +6,12 @@ use crate::process::Process;
 use crate::sockets::{self, SocketState};
 use crate::wait::until;
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -76,6 +77,17 @@ impl Server {
     pub fn workers(&self) -> Result<Vec<Value>> {
         let answer = ask("GET", "/v1/workers", None)?;
         Ok(answer.get("items").and_then(Value::as_array).context("no list of workers")?.clone())
+    }
+
+    /// What the server knows of tunnels.
+    pub fn tunnel_agents(&self) -> Result<Vec<Value>> {
+        let answer = ask("GET", "/v1/tunnels", None)?;
+        Ok(answer.get("items").and_then(Value::as_array).context("no list of tunnel agents")?.clone())
+    }
+
+    /// Where its data is.
+    pub fn data_dir(&self) -> &Path {
+        self.data_dir.path()
     }
 
     /// Waits until the row of the worker of this name is as wished.
@@ -183,6 +195,99 @@ impl Worker {
     /// The process.
     pub fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Ends it with a signal that it cannot hear.
+    pub fn kill(self) {}
+}
+
+/// A tunnel agent on some host. Dropped, it is killed.
+#[derive(Debug)]
+pub struct TunnelAgent {
+    process: Process,
+    folder: TunnelFolder,
+}
+
+/// A tunnel agent's files: its `tunnels.yaml` and its state.
+#[derive(Clone, Debug)]
+pub struct TunnelFolder {
+    folder: Arc<TempDir>,
+}
+
+impl TunnelFolder {
+    /// New, with the join token of this lab's servers in `token`.
+    pub fn new() -> Result<Self> {
+        let folder = tempfile::tempdir().context("no folder for the tunnel agent")?;
+        let token = folder.path().join("token");
+        std::fs::write(&token, TOKEN)?;
+        std::fs::set_permissions(token, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self { folder: Arc::new(folder) })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes the `tunnels.yaml`: `state_dir` and `token_file`, and then `rest`.
+    pub fn write_config(&self, rest: &str) -> Result<()> {
+        let root = self.path().display();
+        let head = format!("state_dir: {root}/state\ntoken_file: {root}/token\n");
+        std::fs::write(self.config(), head + rest).context("cannot write tunnels.yaml")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path().join("tunnels.yaml")
+    }
+}
+
+impl TunnelAgent {
+    /// Starts one. `wrapper` goes before the program, as `faketime` does.
+    pub fn start(host: &Host, gpustack: &Path, folder: &TunnelFolder, wrapper: &[&str]) -> Result<Self> {
+        let mut command = match wrapper {
+            [] => program(host, gpustack),
+            [first, rest @ ..] => {
+                let mut command = program(host, Path::new(first));
+                command.args(rest).arg(gpustack);
+                command
+            }
+        };
+        command.args(["tunnel", "run", "--config"]).arg(folder.config());
+        Ok(Self { process: Process::start(&mut command)?, folder: folder.clone() })
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Has it read its file again.
+    pub fn reload(&self) -> Result<()> {
+        let process = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).context("no process number")?;
+        Ok(kill_process(process, Signal::HUP)?)
+    }
+
+    /// What `gpustack tunnel status --json` prints.
+    pub fn status(&self, gpustack: &Path) -> Result<Value> {
+        let mut command = Command::new(gpustack);
+        command.args(["tunnel", "status", "--json", "--state-dir"]).arg(self.folder.path().join("state"));
+        let output = command.output().context("gpustack does not start")?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("no status: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Waits until the forward with this id is as wished, by the agent's own status.
+    ///
+    /// # Panics
+    ///
+    /// When it never is; with what was told of it last.
+    pub fn forward(&self, gpustack: &Path, id: &str, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
+        until(&format!("{id} {what}"), || {
+            let status = self.status(gpustack).map_err(|error| error.to_string())?;
+            let forwards = status["forwards"].as_array().cloned().unwrap_or_default();
+            let forward = forwards.into_iter().find(|forward| forward["id"] == id).ok_or_else(|| status.to_string())?;
+            if is_wished(&forward) { Ok(forward) } else { Err(forward.to_string()) }
+        })
     }
 
     /// Ends it with a signal that it cannot hear.

@@ -3,6 +3,7 @@
 use crate::process;
 use crate::sockets::{self, SocketState};
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -61,6 +62,21 @@ impl Host {
     /// Whether something takes connections to this port.
     pub fn listens(&self, port: u16) -> Result<bool> {
         Ok(sockets::count(&self.namespace(), SocketState::Listening, port)? > 0)
+    }
+
+    /// Ends all processes of this program on this host, with a signal that they cannot hear, and gives how many.
+    pub fn kill_all(&self, program: &str) -> Result<usize> {
+        let own = std::fs::read_link(format!("/proc/{}/ns/net", self.namespace()))?;
+        let mut killed = 0;
+        for entry in std::fs::read_dir("/proc")?.flatten() {
+            let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // what ends meanwhile need not be ended
+            let is_meant = std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.trim() == program)
+                && std::fs::read_link(entry.path().join("ns/net")).is_ok_and(|network| network == own);
+            let Some(process) = Pid::from_raw(number).filter(|_| is_meant) else { continue };
+            killed += usize::from(kill_process(process, Signal::KILL).is_ok());
+        }
+        Ok(killed)
     }
 
     /// What `ip` calls this host's namespace.

@@ -20,7 +20,7 @@ mod wait;
 
 pub use cable::{Cable, End, PacketSize, Quality, Traffic, wire};
 pub use forwards::{Ssh, SshServer};
-pub use gpustack::{PASSWORD, Server, TOKEN, Worker, WorkerFolder, condition, has};
+pub use gpustack::{PASSWORD, Server, TOKEN, TunnelAgent, TunnelFolder, Worker, WorkerFolder, condition, has};
 pub use host::Host;
 pub use inside::{is_inside, is_inside_as_root, start_inside};
 pub use process::Process;

@@ -1,7 +1,7 @@
 //! Processes that end with the variable that holds them.
 
 use anyhow::{Context, Result, ensure};
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command};
 
 /// A running process. Dropped, it is killed.
 #[derive(Debug)]
@@ -22,6 +22,11 @@ impl Process {
     /// Whether it runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// What it prints, when that is piped and was not taken before.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// Ends it with a signal that it cannot hear.

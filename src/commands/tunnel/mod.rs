@@ -1,7 +1,11 @@
 //! `gpustack tunnel`: a file for each of its sub-commands.
 
+mod ca;
 mod import;
 mod plan;
+mod run;
+mod status;
+mod trust;
 
 use super::exit::CommandError;
 use crate::tunnel::file::FileError;
@@ -17,10 +21,19 @@ pub struct TunnelArgs {
 
 #[derive(Debug, Subcommand)]
 enum TunnelCommand {
+    /// Make the forwards of a tunnels.yaml, and keep them.
+    Run(run::RunArgs),
+    /// Show how the forwards of the agent on this host are.
+    Status(status::StatusArgs),
+    /// Decide about the keys of SSH servers that are not known yet.
+    Trust(trust::TrustArgs),
     /// Show what a tunnels.yaml asks for, in order, and change nothing.
     Plan(plan::PlanArgs),
     /// Make a tunnels.yaml of ssh commands.
     Import(import::ImportArgs),
+    /// Be an SSH certificate authority, on the server's host.
+    #[command(subcommand)]
+    Ca(ca::CaCommand),
 }
 
 /// Which `tunnels.yaml`.
@@ -35,6 +48,10 @@ pub fn run(args: TunnelArgs) -> Result<(), CommandError> {
     match args.command {
         TunnelCommand::Plan(args) => plan::run(&args),
         TunnelCommand::Import(args) => import::run(&args),
+        TunnelCommand::Run(args) => run::run(&args),
+        TunnelCommand::Status(args) => status::run(&args),
+        TunnelCommand::Trust(args) => trust::run(&args),
+        TunnelCommand::Ca(command) => ca::run(command),
     }
 }
 

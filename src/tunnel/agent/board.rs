@@ -222,9 +222,8 @@ impl Board {
     }
 
     fn with(&self, id: &ForwardId, change: impl FnOnce(&mut Record)) {
-        if let Some(record) = self.records().get_mut(id.as_str()) {
-            change(record);
-        }
+        let now = self.now();
+        change(self.records().entry(id.to_string()).or_insert_with(|| Record::new(now, History::default())));
     }
 
     fn now(&self) -> AgentTime {

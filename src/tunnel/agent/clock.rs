@@ -11,6 +11,7 @@ pub struct AgentTime(u64);
 
 impl AgentTime {
     /// From its number.
+    #[cfg(test)]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms)
     }

@@ -6,6 +6,9 @@ use super::probe::{self, Expected, Occupant, Outcome};
 use crate::backoff::{Backoff, random_pause};
 use crate::tunnel::plan::{PlannedForward, label};
 use api::{FaultCause, ForwardDirection, ForwardState, TunnelFault};
+use app::i18n::Language;
+use app::i18n::tunnels::{FaultText, fault_text};
+use chrono::Utc;
 use ssh::{
     ForwardError, ForwardLimits, ForwardStats, LocalForward, LocalForwardSpec, RemoteForward, RemoteForwardSpec, Route,
     RouteError, Session, SessionEnd, Sessions,
@@ -30,6 +33,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(20));
 /// Until sshd misses a session that broke.
 const STALE_PAUSE: Duration = Duration::from_secs(1);
+/// Longer than sshd takes to miss a session with the settings that the fault names.
+const STALE_ASK_INTERVAL: Duration = Duration::from_mins(5);
 /// A forward that stood for so long was no failed attempt.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 /// Connections may end for so long when the forward is given up on purpose.
@@ -64,6 +69,14 @@ pub struct Keeper {
     shared: Shared,
 }
 
+/// A listener of a session that broke.
+struct Stale {
+    /// Since when it is known.
+    since: Instant,
+    /// When something was asked through it last.
+    asked: Instant,
+}
+
 enum Standing {
     Local(LocalForward),
     Remote(RemoteForward),
@@ -79,10 +92,10 @@ impl Keeper {
     /// Runs until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut stale_since = None;
+        let mut stale = None;
         while !stop.is_cancelled() {
             let begun = Instant::now();
-            let Some(fault) = self.once(&stop, &mut stale_since).await else { break };
+            let Some(fault) = self.once(&stop, &mut stale).await else { break };
             if begun.elapsed() >= HEALTHY_AFTER {
                 backoff.reset();
             }
@@ -100,7 +113,7 @@ impl Keeper {
     }
 
     /// Makes the forward once and stays with it. Gives why it does not stand; None when it was stopped.
-    async fn once(&self, stop: &CancellationToken, stale_since: &mut Option<Instant>) -> Option<TunnelFault> {
+    async fn once(&self, stop: &CancellationToken, stale: &mut Option<Stale>) -> Option<TunnelFault> {
         let connected = tokio::select! {
             () = stop.cancelled() => return None,
             connected = self.shared.sessions.get(&self.route) => connected,
@@ -115,9 +128,9 @@ impl Keeper {
         };
         let standing = match started {
             Ok(standing) => standing,
-            Err(error) => return Some(self.not_started(&session, &error, stale_since).await),
+            Err(error) => return Some(self.not_started(&session, &error, stale).await),
         };
-        *stale_since = None;
+        *stale = None;
         self.shared.board.note_made(&self.forward.id);
         self.shared.signals.came_about.notify_waiters();
         let end = self.stay(&session, &standing, stop).await;
@@ -152,28 +165,28 @@ impl Keeper {
     }
 
     /// A port that is taken at the far end may be the forward's own, of a session that broke: sshd keeps it until it
-    /// misses the session. Asking something through it makes sshd write to the dead connection, which ends it sooner.
-    async fn not_started(
-        &self,
-        session: &Session,
-        error: &ForwardError,
-        stale_since: &mut Option<Instant>,
-    ) -> TunnelFault {
+    /// misses the session.
+    ///
+    /// Asking something through it makes sshd write to the dead connection, whose other end may then say that it is dead.
+    /// It is asked rarely: sshd looks whether its client lives (`ClientAliveInterval`) only after a time in which nothing
+    /// else happened, so that asking again and again would keep the dead session alive.
+    async fn not_started(&self, session: &Session, error: &ForwardError, stale: &mut Option<Stale>) -> TunnelFault {
         let fault = fault::of_forward(session.name(), error);
         let FaultCause::PortTakenThere { address } = &fault.cause else {
-            *stale_since = None;
+            *stale = None;
             return fault;
         };
-        let is_stale = match probe::occupant(session, &self.forward.listen).await {
-            Occupant::Stale => true,
-            Occupant::Living => false,
-            Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
-        };
-        if !is_stale {
-            *stale_since = None;
-            return fault;
+        if stale.as_ref().is_none_or(|stale| stale.asked.elapsed() >= STALE_ASK_INTERVAL) {
+            let is_stale = match probe::occupant(session, &self.forward.listen).await {
+                Occupant::Stale => true,
+                Occupant::Living => false,
+                Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
+            };
+            let now = Instant::now();
+            *stale = is_stale.then(|| Stale { since: stale.as_ref().map_or(now, |stale| stale.since), asked: now });
         }
-        let waited_s = stale_since.get_or_insert_with(Instant::now).elapsed().as_secs();
+        let Some(stale) = stale else { return fault };
+        let waited_s = stale.since.elapsed().as_secs();
         TunnelFault { hop: fault.hop, cause: FaultCause::StaleListener { address: address.clone(), waited_s } }
     }
 
@@ -268,5 +281,6 @@ fn pause(cause: &FaultCause, backoff: &mut Backoff) -> Duration {
 
 /// A log is read by people who run sshd, in English.
 fn log_text(fault: &TunnelFault) -> String {
-    format!("{fault:?}")
+    let FaultText { what, next_step, .. } = fault_text(fault, Language::En, Utc::now().timestamp_millis());
+    format!("{what} {next_step}")
 }

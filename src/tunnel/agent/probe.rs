@@ -92,10 +92,12 @@ pub async fn occupant(session: &Session, listen: &Endpoint) -> Occupant {
     let url = format!("http://{at}{HEALTH_PATH}");
     let asked = async {
         match session.connect(&at, POKE_DEADLINE).await {
-            Ok(stream) => ask(stream, &at, &url).await.map_or(Occupant::Living, |_| Occupant::Living),
+            Ok(stream) => match ask(stream, &at, &url).await {
+                Err(TunnelFault { cause: FaultCause::NothingAnswers { .. }, .. }) => Occupant::Unknown,
+                _ => Occupant::Living,
+            },
             Err(ChannelError::Deadline { .. }) => Occupant::Stale,
-            Err(ChannelError::Prohibited { .. }) => Occupant::Unknown,
-            Err(_) => Occupant::Living,
+            Err(_) => Occupant::Unknown,
         }
     };
     timeout(POKE_DEADLINE, asked).await.unwrap_or(Occupant::Stale)

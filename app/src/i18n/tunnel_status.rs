@@ -1,0 +1,93 @@
+//! Texts of `gpustack tunnel status`. No browser has them.
+
+use super::Language;
+use api::ForwardState;
+
+/// Texts of a status. Ids and addresses come as they are.
+#[derive(Debug)]
+pub struct TunnelStatusMessages {
+    /// The agent's id, its process, and its version.
+    pub agent: fn(&str, u32, &str) -> String,
+    /// It has joined the server at this URL.
+    pub joined: fn(&str) -> String,
+    /// It has not; why, in English.
+    pub joining: fn(&str, Option<&str>) -> String,
+    /// It reports to nobody.
+    pub off: &'static str,
+    /// The changed file is not in force; why, in English.
+    pub refused_config: fn(&str) -> String,
+    /// The table's heads: id, state, since, round trip, made again, worked in 24 hours, 7 days, 30 days.
+    pub heads: [&'static str; 8],
+    /// Whether a forward works.
+    pub state: fn(ForwardState) -> &'static str,
+    /// A certificate: the key's file, the users, and how long it is good, in milliseconds; absent for ever.
+    pub certificate: fn(&str, &str, Option<i64>) -> String,
+    /// So many forwards do not work.
+    pub failed: fn(usize) -> String,
+}
+
+/// The texts in a language.
+pub const fn messages(language: Language) -> &'static TunnelStatusMessages {
+    match language {
+        Language::En => &EN,
+        Language::Zh => &ZH,
+    }
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+static EN: TunnelStatusMessages = TunnelStatusMessages {
+    agent: |id, pid, version| format!("Tunnel agent {id} (process {pid}, version {version})"),
+    joined: |url| format!("reports to {url}"),
+    joining: |url, cause| match cause {
+        Some(cause) => format!("does not reach {url}: {cause}"),
+        None => format!("is about to join {url}"),
+    },
+    off: "reports to no server (`report: false`)",
+    refused_config: |why| format!("The changed file is not in force: {why}"),
+    heads: ["FORWARD", "STATE", "SINCE", "ROUND TRIP", "MADE AGAIN", "24 H", "7 D", "30 D"],
+    state: |state| match state {
+        ForwardState::Starting => "starting",
+        ForwardState::Up => "up",
+        ForwardState::Unproved => "unproved",
+        ForwardState::Degraded => "degraded",
+        ForwardState::Down => "down",
+    },
+    certificate: |key, users, left_ms| match left_ms {
+        None => format!("Certificate of {key} for {users}: good for ever"),
+        Some(left_ms) if left_ms <= 0 => format!("Certificate of {key} for {users}: not good any more"),
+        Some(left_ms) if left_ms < 48 * HOUR_MS => {
+            format!("Certificate of {key} for {users}: good for {} more hours", left_ms / HOUR_MS)
+        }
+        Some(left_ms) => format!("Certificate of {key} for {users}: good for {} more days", left_ms / (24 * HOUR_MS)),
+    },
+    failed: |count| format!("{count} forwards do not work"),
+};
+
+static ZH: TunnelStatusMessages = TunnelStatusMessages {
+    agent: |id, pid, version| format!("隧道代理 {id}（进程 {pid}，版本 {version}）"),
+    joined: |url| format!("已接入 {url}"),
+    joining: |url, cause| match cause {
+        Some(cause) => format!("无法接入 {url}：{cause}"),
+        None => format!("正在接入 {url}"),
+    },
+    off: "不向任何服务端上报（`report: false`）",
+    refused_config: |why| format!("修改后的配置文件未生效：{why}"),
+    heads: ["转发", "状态", "持续", "往返时延", "重建次数", "24 小时", "7 天", "30 天"],
+    state: |state| match state {
+        ForwardState::Starting => "建立中",
+        ForwardState::Up => "正常",
+        ForwardState::Unproved => "未验证",
+        ForwardState::Degraded => "异常",
+        ForwardState::Down => "中断",
+    },
+    certificate: |key, users, left_ms| match left_ms {
+        None => format!("{key} 的证书（用户 {users}）：长期有效"),
+        Some(left_ms) if left_ms <= 0 => format!("{key} 的证书（用户 {users}）：已失效"),
+        Some(left_ms) if left_ms < 48 * HOUR_MS => {
+            format!("{key} 的证书（用户 {users}）：剩余 {} 小时", left_ms / HOUR_MS)
+        }
+        Some(left_ms) => format!("{key} 的证书（用户 {users}）：剩余 {} 天", left_ms / (24 * HOUR_MS)),
+    },
+    failed: |count| format!("{count} 条转发不可用"),
+};

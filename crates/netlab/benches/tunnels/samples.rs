@@ -1,0 +1,68 @@
+//! Whether something is answered through the tunnel, once a second.
+
+use netlab::{Host, Process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+/// Said to this program, on a worker's host.
+pub const ASK: &str = "--ask";
+const EVERY: Duration = Duration::from_secs(1);
+const DEADLINE: Duration = Duration::from_secs(1);
+const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
+
+/// Prints `1` or `0` each second.
+pub fn ask_for_ever() {
+    let begun = Instant::now();
+    for number in 1.. {
+        println!("{}", u8::from(is_answered()));
+        sleep((EVERY * number).saturating_sub(begun.elapsed()));
+    }
+}
+
+fn is_answered() -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&SERVER, DEADLINE)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+}
+
+/// What was seen from a worker's host so far.
+pub struct Samples {
+    seen: Arc<Mutex<Vec<(Instant, bool)>>>,
+    _asking: Process,
+}
+
+impl Samples {
+    pub fn begin(host: &Host) -> Self {
+        let mut command = host.command(std::env::current_exe().unwrap());
+        let mut asking = Process::start(command.arg(ASK).stdin(Stdio::null()).stdout(Stdio::piped())).unwrap();
+        let lines = BufReader::new(asking.take_stdout().unwrap()).lines();
+        let seen: Arc<Mutex<Vec<(Instant, bool)>>> = Arc::default();
+        let noted = Arc::clone(&seen);
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                noted.lock().unwrap().push((Instant::now(), line == "1"));
+            }
+        });
+        Self { seen, _asking: asking }
+    }
+
+    pub fn last(&self) -> Option<bool> {
+        self.seen.lock().unwrap().last().map(|(_, is_answered)| *is_answered)
+    }
+
+    /// Of this time: whether it worked, each second.
+    pub fn between(&self, from: Instant, to: Instant) -> Vec<bool> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, is_answered)| *is_answered).collect()
+    }
+}

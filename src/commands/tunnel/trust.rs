@@ -1,0 +1,106 @@
+//! `gpustack tunnel trust`: decides about the keys of SSH servers that nobody knows yet.
+
+use super::FileArgs;
+use crate::commands::exit::CommandError;
+use crate::commands::output;
+use crate::tunnel::file::{self, Surroundings};
+use crate::tunnel::plan::{Plan, PlannedForward};
+use clap::Args;
+use ssh::{
+    ConnectError, ConnectFault, Connector, Endpoint, HostKey, HostKeyError, KnownHosts, NoPassphrases, Route, Sessions,
+    TcpTransport,
+};
+use std::io::{self, BufRead, IsTerminal};
+use std::sync::Arc;
+
+/// Whom to trust.
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Trust the server that shows the key with this fingerprint, without asking; may be given more than once
+    #[arg(long = "fingerprint", value_name = "SHA256:…")]
+    fingerprints: Vec<String>,
+}
+
+/// Goes along each way of the plan, and asks about each key that is not known.
+pub fn run(args: &TrustArgs) -> Result<(), CommandError> {
+    let plan = file::load(&args.file.config, &Surroundings::of_process())?.plan;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let known_hosts = KnownHosts::new(&plan.known_hosts.own, plan.known_hosts.others.clone());
+    let undecided = runtime.block_on(go_along(&plan, &known_hosts, &args.fingerprints))?;
+    match undecided {
+        0 => Ok(()),
+        count => Err(CommandError::failed(format!(
+            "{count} servers are not trusted; compare their fingerprints on those hosts, and give them with --fingerprint"
+        ))),
+    }
+}
+
+/// Gives how many servers stay unknown.
+async fn go_along(plan: &Plan, known_hosts: &KnownHosts, fingerprints: &[String]) -> Result<usize, CommandError> {
+    let tuning = plan.session.tuning.clone();
+    let sessions = Sessions::new(Connector {
+        transport: Arc::new(TcpTransport::new(tuning.connect_deadline)),
+        known_hosts: known_hosts.clone(),
+        passphrases: Arc::new(NoPassphrases),
+        tuning,
+    });
+    let (mut seen, mut undecided) = (Vec::new(), Vec::new());
+    for forward in &plan.forwards {
+        let route = route(forward)?;
+        let end = forward.route.last().map(|hop| hop.server.clone());
+        if end.is_some_and(|end| seen.contains(&end)) {
+            continue;
+        }
+        loop {
+            match sessions.get(&route).await {
+                Ok(session) => {
+                    report(&format!("{}: known, and lets us in", session.name()))?;
+                    seen.push(session.name().server.clone());
+                }
+                Err(ConnectError { fault: ConnectFault::HostKey(HostKeyError::Unknown { host, key }), .. }) => {
+                    if undecided.contains(&host) {
+                        break;
+                    }
+                    if decide(&host, &key, fingerprints)? {
+                        known_hosts.trust(&host, &key).map_err(CommandError::failed)?;
+                        continue;
+                    }
+                    undecided.push(host);
+                }
+                // its key is no question any more, or never was one
+                Err(error) => report(&format!("{error}"))?,
+            }
+            break;
+        }
+    }
+    Ok(undecided.len())
+}
+
+fn route(forward: &PlannedForward) -> Result<Route, CommandError> {
+    forward.route().map_err(CommandError::usage)
+}
+
+/// Whether to trust this key: because its fingerprint was given, or because somebody at the terminal says so.
+fn decide(host: &Endpoint, key: &HostKey, fingerprints: &[String]) -> Result<bool, CommandError> {
+    report(&format!("{host} shows a key that is not known: {key}"))?;
+    if fingerprints.contains(&key.fingerprint()) {
+        report("  its fingerprint was given: trusted from now on")?;
+        return Ok(true);
+    }
+    let mut input = io::stdin();
+    if !input.is_terminal() {
+        return Ok(false);
+    }
+    report(
+        "  Is this what `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` (or the file of that kind) says there? [y/N]",
+    )?;
+    let mut answer = String::new();
+    io::BufReader::new(&mut input).read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "是"))
+}
+
+fn report(line: &str) -> io::Result<()> {
+    output::print(&format!("{line}\n"))
+}
