@@ -31,10 +31,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Somebody has to do something before these attempts succeed.
 const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(20));
-/// Until sshd misses a session that broke.
-const STALE_PAUSE: Duration = Duration::from_secs(1);
-/// Longer than sshd takes to miss a session with the settings that the fault names.
-const STALE_ASK_INTERVAL: Duration = Duration::from_mins(5);
+/// Between attempts at a port whose sshd has not missed a broken session yet; each pause is twice as long as the one
+/// before.
+const STALE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 /// A forward that stood for so long was no failed attempt.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 /// Connections may end for so long when the forward is given up on purpose.
@@ -73,8 +72,8 @@ pub struct Keeper {
 struct Stale {
     /// Since when it is known.
     since: Instant,
-    /// When something was asked through it last.
-    asked: Instant,
+    /// Before the next attempt.
+    pause: Duration,
 }
 
 enum Standing {
@@ -99,13 +98,16 @@ impl Keeper {
             if begun.elapsed() >= HEALTHY_AFTER {
                 backoff.reset();
             }
-            let pause = pause(&fault.cause, &mut backoff);
+            let pause = match &stale {
+                Some(Stale { pause, .. }) => *pause,
+                None => pause(&fault.cause, &mut backoff),
+            };
             let passes = fault::passes(&fault.cause);
             self.note(ForwardState::Down, Some(fault));
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = sleep(pause) => {}
-                () = self.shared.signals.came_about.notified(), if passes => {}
+                () = self.shared.signals.came_about.notified(), if passes && stale.is_none() => {}
                 () = self.shared.signals.retry.notified() => {}
             }
         }
@@ -120,7 +122,10 @@ impl Keeper {
         };
         let session = match connected {
             Ok(session) => session,
-            Err(error) => return Some(fault::of_connect(&error)),
+            Err(error) => {
+                *stale = None;
+                return Some(fault::of_connect(&error));
+            }
         };
         let started = tokio::select! {
             () = stop.cancelled() => return None,
@@ -167,25 +172,26 @@ impl Keeper {
     /// A port that is taken at the far end may be the forward's own, of a session that broke: sshd keeps it until it
     /// misses the session.
     ///
-    /// Asking something through it makes sshd write to the dead connection, whose other end may then say that it is dead.
-    /// It is asked rarely: sshd looks whether its client lives (`ClientAliveInterval`) only after a time in which nothing
-    /// else happened, so that asking again and again would keep the dead session alive.
+    /// Each attempt asks something through it, which makes sshd write to the dead connection, whose other end may then say
+    /// that it is dead. Attempts become rarer, as sshd looks whether its client lives (`ClientAliveInterval`) only after a
+    /// time in which nothing else happened: asking all the time would keep the dead session alive.
     async fn not_started(&self, session: &Session, error: &ForwardError, stale: &mut Option<Stale>) -> TunnelFault {
         let fault = fault::of_forward(session.name(), error);
         let FaultCause::PortTakenThere { address } = &fault.cause else {
             *stale = None;
             return fault;
         };
-        if stale.as_ref().is_none_or(|stale| stale.asked.elapsed() >= STALE_ASK_INTERVAL) {
-            let is_stale = match probe::occupant(session, &self.forward.listen).await {
-                Occupant::Stale => true,
-                Occupant::Living => false,
-                Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
-            };
-            let now = Instant::now();
-            *stale = is_stale.then(|| Stale { since: stale.as_ref().map_or(now, |stale| stale.since), asked: now });
+        let is_stale = match probe::occupant(session, &self.forward.listen).await {
+            Occupant::Stale => true,
+            Occupant::Living => false,
+            Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
+        };
+        if !is_stale {
+            *stale = None;
+            return fault;
         }
-        let Some(stale) = stale else { return fault };
+        let stale = stale.get_or_insert_with(|| Stale { since: Instant::now(), pause: STALE_PAUSES.0 });
+        stale.pause = (stale.pause * 2).min(STALE_PAUSES.1);
         let waited_s = stale.since.elapsed().as_secs();
         TunnelFault { hop: fault.hop, cause: FaultCause::StaleListener { address: address.clone(), waited_s } }
     }
@@ -273,7 +279,6 @@ impl Standing {
 
 fn pause(cause: &FaultCause, backoff: &mut Backoff) -> Duration {
     match cause {
-        FaultCause::StaleListener { .. } => STALE_PAUSE,
         cause if fault::passes(cause) => backoff.next_pause(),
         _ => random_pause(SLOW_PAUSES.0, SLOW_PAUSES.1),
     }
