@@ -47,6 +47,8 @@ pub struct TunnelImportMessages {
     pub host_keys_are_checked: &'static str,
     /// `sshpass`.
     pub password: &'static str,
+    /// A forward of a port that looks like one for health checks.
+    pub health_check_unclear: fn(u16) -> String,
     /// The name that a worker got.
     pub worker_named: fn(&str) -> String,
 }
@@ -88,6 +90,11 @@ const EN: TunnelImportMessages = TunnelImportMessages {
     },
     host_keys_are_checked: "agents always check the keys of hosts; accept those that are not known yet with `gpustack tunnel trust`",
     password: "agents log in with keys only; enter one at the host with ssh-copy-id and name it as `identity:`",
+    health_check_unclear: |port| {
+        format!(
+            "port {port} looks like one for health checks, but no other command brings it here from a worker; it is kept as it is. For health checks, take it out and write `health_check: true` at the worker"
+        )
+    },
     worker_named: |name| format!("this worker is called `{name}` in the file; write the name that it is started with"),
 };
 
@@ -118,5 +125,10 @@ const ZH: TunnelImportMessages = TunnelImportMessages {
     },
     host_keys_are_checked: "隧道代理始终校验主机密钥；尚未信任的密钥请用 `gpustack tunnel trust` 确认",
     password: "隧道代理只使用密钥登录；请先用 ssh-copy-id 把公钥加入该主机，再用 `identity:` 指定密钥",
+    health_check_unclear: |port| {
+        format!(
+            "端口 {port} 像是用于健康检查，但没有其他命令把它从工作节点引到本机，已原样保留。如需健康检查，请删去它，并在该工作节点下填写 `health_check: true`"
+        )
+    },
     worker_named: |name| format!("该工作节点在文件中的名称为 `{name}`，请改为它启动时使用的名称"),
 };

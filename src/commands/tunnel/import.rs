@@ -74,6 +74,7 @@ fn note_line(ImportNote { line, kind }: &ImportNote, words: &TunnelImportMessage
         NoteKind::SlowKeepAlive { interval_s, unanswered } => (words.slow_keep_alive)(*interval_s, *unanswered),
         NoteKind::HostKeysAreChecked => words.host_keys_are_checked.to_owned(),
         NoteKind::Password => words.password.to_owned(),
+        NoteKind::HealthCheckUnclear { port } => (words.health_check_unclear)(*port),
         NoteKind::WorkerNamed { name } => (words.worker_named)(name),
     };
     (words.line)(*line, &text)
@@ -94,6 +95,7 @@ ssh -N -L 1:a:1
 ssh -N -L x root@a
 sshpass -p secret ssh -o StrictHostKeyChecking=no -A -CfNg -o ServerAliveInterval=60 -L 8090:<IP>:8090 root@<IP>
 ssh -fN -R 8090:127.0.0.1:8090 root@npu-1
+ssh -fN -R 10150:127.0.0.1:10150 root@other
 echo 'x";
 
     fn notes(language: Language) -> String {

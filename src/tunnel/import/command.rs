@@ -1,7 +1,7 @@
 //! One `ssh` command line: its server, its way and its forwards.
 
 use super::options::{is_keyword_without_effect, is_without_effect, key_and_value, takes_word};
-use super::shell::CommandLine;
+use super::shell::{self, CommandLine};
 use super::{Address, ImportNote, NoteKind};
 use crate::tunnel::file::{LOOPBACK, SSH_PORT, is_loopback, is_placeholder};
 use crate::tunnel::plan::{LABEL_VARIABLE, label};
@@ -93,13 +93,18 @@ struct CommandReader<'a> {
 /// What is known only when the whole command was read.
 #[derive(Default)]
 struct Flags {
-    has_host: bool,
+    /// The SSH server, before other options say more of it.
+    login: Option<Login>,
     user: Option<String>,
     port: Option<String>,
     host_name: Option<String>,
     /// `autossh -M PORT`.
     is_autossh: bool,
     has_lost_forward: bool,
+    /// `-W`: it only passes on what comes in.
+    is_proxy: bool,
+    /// Keys of jumps, which have to be those of the command.
+    jump_identities: Vec<String>,
 }
 
 impl CommandReader<'_> {
@@ -157,7 +162,7 @@ impl CommandReader<'_> {
             match options {
                 Some("-") => are_options_over = true,
                 Some(options) => self.cluster(options, &mut words),
-                None if !self.flags.has_host => self.host(word),
+                None if self.flags.login.is_none() => self.host(word),
                 None => {
                     let command: Vec<&str> = std::iter::once(word).chain(words).map(String::as_str).collect();
                     return self.note(NoteKind::NotTakenOver { option: command.join(" ") });
@@ -201,6 +206,7 @@ impl CommandReader<'_> {
             'o' => self.keyword(word),
             // `autossh -M PORT` watches over what an agent watches over by itself
             'M' | 'e' | 'E' => {}
+            'W' => self.flags.is_proxy = true,
             option => self.note(NoteKind::NotTakenOver { option: format!("-{option} {word}") }),
         }
     }
@@ -214,6 +220,7 @@ impl CommandReader<'_> {
             "identityfile" => self.command.identities.push(file(&value)),
             "certificatefile" => self.command.certificate = Some(file(&value)),
             "proxyjump" => self.jumps(&value),
+            "proxycommand" => self.proxy(&value),
             "localforward" => self.forward(ForwardDirection::Local, &value),
             "remoteforward" => self.forward(ForwardDirection::Remote, &value),
             "dynamicforward" => self.lose(NoteKind::Dynamic { forward: format!("DynamicForward {value}") }),
@@ -244,15 +251,38 @@ impl CommandReader<'_> {
     }
 
     fn host(&mut self, word: &str) {
-        self.flags.has_host = true;
         let word = word.strip_prefix("ssh://").unwrap_or(word).trim_end_matches('/');
-        self.command.login = if word.starts_with('<') && !word.contains('@') { Login::at(word) } else { login(word) };
+        self.flags.login =
+            Some(if word.starts_with('<') && !word.contains('@') { Login::at(word) } else { login(word) });
     }
 
     fn jumps(&mut self, word: &str) {
         if !word.eq_ignore_ascii_case("none") {
             self.command.jumps = word.split(',').filter(|jump| !jump.is_empty()).map(login).collect();
         }
+    }
+
+    /// `ssh -W %h:%p user@bastion`, which is what `-J` does; perhaps with another one inside.
+    fn proxy(&mut self, value: &str) {
+        let (lines, _) = shell::commands(&value.replace("%%", "%"));
+        let mut notes = Vec::new();
+        let mut inner = CommandReader {
+            line: self.line,
+            notes: &mut notes,
+            command: SshCommand::default(),
+            flags: Flags::default(),
+        };
+        let arguments = lines.first().and_then(|line| inner.arguments(&line.words));
+        inner.read_arguments(arguments.unwrap_or_default());
+        let (command, flags) = (inner.command, inner.flags);
+        let Some(mut login) = flags.login.filter(|_| flags.is_proxy && lines.len() == 1) else {
+            return self.note(NoteKind::NotTakenOver { option: format!("-o ProxyCommand={value}") });
+        };
+        self.notes.extend(notes);
+        self.flags.jump_identities.extend(command.identities);
+        self.flags.jump_identities.extend(flags.jump_identities);
+        complete(&mut login, flags.user, flags.port, flags.host_name);
+        self.command.jumps = command.jumps.into_iter().chain([login]).collect();
     }
 
     /// `[bind:]port:host:port`, and `[bind:]port host:port` as in `ssh_config(5)`.
@@ -282,7 +312,8 @@ impl CommandReader<'_> {
     }
 
     fn finish(&mut self) -> Option<SshCommand> {
-        let Flags { has_host, user, port, host_name, has_lost_forward, .. } = std::mem::take(&mut self.flags);
+        let Flags { login, user, port, host_name, has_lost_forward, jump_identities, .. } =
+            std::mem::take(&mut self.flags);
         let mut command = std::mem::take(&mut self.command);
         if command.forwards.is_empty() {
             if !has_lost_forward {
@@ -290,18 +321,14 @@ impl CommandReader<'_> {
             }
             return None;
         }
-        if !has_host {
+        let Some(login) = login else {
             self.note(NoteKind::NoHost);
             return None;
-        }
-        if command.login.user.is_empty() {
-            command.login.user = user.unwrap_or_default();
-        }
-        if let Some(port) = port {
-            command.login.port = port;
-        }
-        if let Some(host) = host_name {
-            command.login.host = host;
+        };
+        command.login = login;
+        complete(&mut command.login, user, port, host_name);
+        for identity in jump_identities.into_iter().filter(|identity| !command.identities.contains(identity)) {
+            self.note(NoteKind::NotTakenOver { option: format!("-i {identity}") });
         }
         for login in std::iter::once(&mut command.login).chain(&mut command.jumps) {
             if login.user.is_empty() {
@@ -329,6 +356,19 @@ impl CommandReader<'_> {
 impl Login {
     fn at(host: &str) -> Self {
         Self { user: String::new(), host: host.to_owned(), port: SSH_PORT.to_string() }
+    }
+}
+
+/// What options say of an account, beside `user@host`.
+fn complete(login: &mut Login, user: Option<String>, port: Option<String>, host_name: Option<String>) {
+    if login.user.is_empty() {
+        login.user = user.unwrap_or_default();
+    }
+    if let Some(port) = port {
+        login.port = port;
+    }
+    if let Some(host) = host_name {
+        login.host = host;
     }
 }
 

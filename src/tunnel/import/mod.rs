@@ -85,6 +85,11 @@ pub enum NoteKind {
     HostKeysAreChecked,
     /// `sshpass`: there are no passwords.
     Password,
+    /// A forward of a worker's port to the server, in a way that no health check goes.
+    HealthCheckUnclear {
+        /// The port.
+        port: u16,
+    },
     /// A worker whose name is not known.
     WorkerNamed {
         /// The name that it got.

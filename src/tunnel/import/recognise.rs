@@ -84,10 +84,20 @@ pub fn recognise<'a>(commands: &'a [SshCommand], notes: &mut Vec<ImportNote>) ->
     name_workers(&mut recognised.workers, notes);
     let mut names = vec![SERVER.to_owned()];
     for candidate in candidates.iter().filter(|candidate| !candidate.is_used) {
+        notes.extend(unclear(candidate, &recognised));
         let name = unique(&forward_name(candidate), &mut names);
         recognised.others.push((name, candidate.command, candidate.forward));
     }
     recognised
+}
+
+/// Whether a forward was probably meant for health checks of one of the workers, and does not lead there.
+fn unclear(candidate: &Candidate<'_>, recognised: &Recognised<'_>) -> Option<ImportNote> {
+    let (command, forward) = (candidate.command, candidate.forward);
+    let port = forward.listen.port.parse().ok().filter(|port| WORKER_PORTS.contains(port))?;
+    let is_unchecked = recognised.workers.iter().any(|worker| worker.health_port.is_none());
+    let is_meant = is_unchecked && forward.direction == ForwardDirection::Remote && is_loopback(&forward.target.host);
+    is_meant.then_some(ImportNote { line: command.line, kind: NoteKind::HealthCheckUnclear { port } })
 }
 
 /// The local forward behind which most remote ones are; the first of several. A worker's port makes none.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tunnel::file;
 use crate::tunnel::plan::tests::{made, no_ports, surroundings};
-use crate::tunnel::plan::{Plan, ssh_commands};
+use crate::tunnel::plan::{Plan, PlannedForward, ssh_commands};
 use api::ForwardDirection;
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -55,12 +55,13 @@ fn planned(text: &str) -> Plan {
 
 /// Each forward as direction, listener, target and way.
 fn forwards(text: &str) -> Vec<String> {
-    let shown = planned(text).forwards.into_iter().map(|forward| {
-        let route: Vec<String> = forward.route.iter().map(|hop| format!("{}@{}", hop.user, hop.server)).collect();
-        let flag = if forward.direction == ForwardDirection::Local { "-L" } else { "-R" };
-        format!("{flag} {}:{} {}", forward.listen, forward.target, route.join(">"))
-    });
-    shown.collect()
+    planned(text).forwards.iter().map(as_option).collect()
+}
+
+fn as_option(forward: &PlannedForward) -> String {
+    let route: Vec<String> = forward.route.iter().map(|hop| format!("{}@{}", hop.user, hop.server)).collect();
+    let flag = if forward.direction == ForwardDirection::Local { "-L" } else { "-R" };
+    format!("{flag} {}:{} {}", forward.listen, forward.target, route.join(">"))
 }
 
 #[test]
@@ -179,21 +180,25 @@ workers:
 forwards:
   up: {remote: 9000, target: x:1, ssh: npu-1}
 ";
-    let plan = made(file, no_ports()).unwrap().plan;
-    let text = ssh_commands(&plan, &surroundings().default_keys, |forward| forward.id.to_string());
-    let mut expected: Vec<String> = plan
-        .forwards
-        .iter()
-        .map(|forward| {
-            let route: Vec<String> = forward.route.iter().map(|hop| format!("{}@{}", hop.user, hop.server)).collect();
-            let flag = if forward.direction == ForwardDirection::Local { "-L" } else { "-R" };
-            format!("{flag} {}:{} {}", forward.listen, forward.target, route.join(">"))
-        })
-        .collect();
-    let mut found = forwards(&text);
-    expected.sort();
-    found.sort();
-    assert_eq!(found, expected);
+    // bastions with keys of their own are passed with `ProxyCommand`, others with `-J`
+    for file in [file.to_owned(), format!("ssh: {{identity: /etc/a key}}\n{file}")] {
+        let plan = made(&file, no_ports()).unwrap().plan;
+        let text = ssh_commands(&plan, &surroundings().default_keys, |forward| forward.id.to_string());
+        let mut expected: Vec<String> = plan.forwards.iter().map(as_option).collect();
+        let mut found = forwards(&text);
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_proxy_that_is_no_bastion_is_told() {
+    let text = "
+ssh -N -o 'ProxyCommand nc -x proxy:1080 %h %p' -L 1:a:1 u@a
+ssh -N -i /k -o 'ProxyCommand ssh -q -i /other -W %h:%p -p 2222 b' -L 2:a:1 u@a
+";
+    insta::assert_snapshot!(shown(text));
 }
 
 fn likely_command() -> impl Strategy<Value = String> {

@@ -382,7 +382,9 @@ impl Maker<'_> {
     }
 
     fn start_worker_with(&mut self, worker: &WorkerEntry) {
-        let url = format!("http://{LOOPBACK}:{}", self.server_port(worker));
+        let is_tls = self.file.server_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        let scheme = if is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{LOOPBACK}:{}", self.server_port(worker));
         let mut flags = vec!["--server-url".to_owned(), url, "--worker-name".to_owned(), worker.name.clone()];
         if let Some(port) = self.health_ports.get(&worker.key.value) {
             flags.extend(["--worker-ip", LOOPBACK, "--worker-port"].map(str::to_owned));

@@ -87,7 +87,12 @@ impl<'a> Routes<'a> {
     /// The way to a bastion, a worker or the server's host, by name.
     pub fn to_named(&self, end: &Placed<String>) -> Way {
         let name = end.value.as_str();
-        if self.is_here(name) {
+        let is_own = match &self.file.here.value {
+            Here::Bastion => self.is_here(name),
+            Here::Server => name == SERVER,
+            Here::Worker(key) => name == key,
+        };
+        if is_own {
             return Err(vec![Problem::new(end.position, Fault::EndsHere { name: name.to_owned() })]);
         }
         if let Some(bastion) = self.bastions.get(name) {

@@ -227,6 +227,35 @@ forwards:
 }
 
 #[test]
+fn nobody_logs_in_at_the_host_where_the_agent_runs() {
+    let file = "
+report: false
+server: {address: 10.0.0.1:8090, ssh: root@10.0.0.1}
+workers: {npu-1: {ssh: root@npu-1}}
+forwards: {up: {remote: 1, target: x:1, ssh: END}}
+";
+    for (here, end) in [("server", "server"), ("npu-1", "npu-1")] {
+        let problems = problems(&format!("here: {here}\n{}", file.replace("END", end)));
+        assert!(problems.contains(&format!("`{end}` is this agent's own host")), "{problems}");
+    }
+}
+
+#[test]
+fn a_worker_of_a_server_with_tls_is_started_with_https() {
+    let file = "
+server_url: https://gpustack.corp
+server: {address: 10.0.0.1:443}
+workers: {npu-1: {ssh: root@npu-1, server_port: 8443}}
+";
+    let notes = plan(file).notes;
+    let flags = notes.iter().find_map(|note| match note {
+        PlanNote::StartWorkerWith { flags, .. } => Some(flags.join(" ")),
+        _ => None,
+    });
+    assert_eq!(flags.as_deref(), Some("--server-url https://127.0.0.1:8443 --worker-name npu-1"));
+}
+
+#[test]
 fn health_checks_need_a_login_at_the_server() {
     let file = "
 server: {address: 10.0.0.1:8090}
