@@ -13,8 +13,12 @@ pub mod frame;
 pub mod login;
 pub mod reasons;
 pub mod settings;
+#[cfg(feature = "ssr")]
+pub mod tunnels;
 pub mod words;
 pub mod worker;
+#[cfg(feature = "ssr")]
+pub mod worker_facts;
 pub mod workers;
 
 pub use reasons::{ReasonContext, ReasonText, reason_text};
@@ -92,6 +96,10 @@ impl Language {
                 copy: copy::EN,
                 #[cfg(feature = "ssr")]
                 devices: devices::EN,
+                #[cfg(feature = "ssr")]
+                tunnels: tunnels::EN,
+                #[cfg(feature = "ssr")]
+                worker_facts: worker_facts::EN,
             },
             Self::Zh => &Messages {
                 language: Self::Zh,
@@ -105,6 +113,10 @@ impl Language {
                 copy: copy::ZH,
                 #[cfg(feature = "ssr")]
                 devices: devices::ZH,
+                #[cfg(feature = "ssr")]
+                tunnels: tunnels::ZH,
+                #[cfg(feature = "ssr")]
+                worker_facts: worker_facts::ZH,
             },
         }
     }
@@ -134,6 +146,12 @@ pub struct Messages {
     /// The page of all devices, which the server draws.
     #[cfg(feature = "ssr")]
     pub devices: devices::DevicesMessages,
+    /// The page of tunnels, which the server draws.
+    #[cfg(feature = "ssr")]
+    pub tunnels: tunnels::TunnelsMessages,
+    /// Host, reach and events of one worker, which the server draws.
+    #[cfg(feature = "ssr")]
+    pub worker_facts: worker_facts::WorkerFactsMessages,
 }
 
 /// The user's language, as a signal: what reads texts through it inside a closure changes with the language, without
