@@ -10,6 +10,9 @@ pub enum Zone {
     Utc,
     /// The browser's own.
     Browser,
+    /// So many minutes ahead of UTC, as the browser told the server.
+    #[cfg(feature = "ssr")]
+    Ahead(i32),
 }
 
 impl Zone {
@@ -17,6 +20,8 @@ impl Zone {
         match self {
             Self::Utc => 0,
             Self::Browser => browser::zone_offset_minutes(time_ms).unwrap_or(0),
+            #[cfg(feature = "ssr")]
+            Self::Ahead(minutes) => minutes,
         }
     }
 }

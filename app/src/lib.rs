@@ -44,7 +44,8 @@ use crate::fleet::{Fleet, Layout};
 use crate::frame::Frame;
 use crate::i18n::Text;
 use crate::pages::{
-    AddWorkerPage, DevicesPage, HostPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, WorkerPage, WorkersPage,
+    AddWorkerPage, DevicesPage, HostPage, LoginPage, NotFoundPage, PasswordPage, SettingsPage, TunnelsPage, WorkerPage,
+    WorkersPage,
 };
 use crate::preferences::{LayoutChoice, Preferences, ThemeChoice};
 use crate::widgets::time::ZoneChoice;
@@ -117,6 +118,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/workers/:id") view=page(|| view! { <WorkerPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/workers/:id/host") view=page(|| view! { <HostPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/devices") view=page(|| view! { <DevicesPage/> }.into_any()) ssr=SsrMode::Async/>
+                    <Route path=path!("/tunnels") view=page(|| view! { <TunnelsPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/settings") view=page(|| view! { <SettingsPage/> }.into_any()) ssr=SsrMode::Async/>
                     <Route path=path!("/settings/password") view=page(|| view! { <PasswordPage/> }.into_any()) ssr=SsrMode::Async/>
                 </ParentRoute>

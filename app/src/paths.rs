@@ -8,6 +8,8 @@ pub const WORKERS: &str = "/workers";
 pub const ADD_WORKER: &str = "/workers/add";
 /// The devices of all workers.
 pub const DEVICES: &str = "/devices";
+/// SSH forwards, and the agents that keep them.
+pub const TUNNELS: &str = "/tunnels";
 /// Behind the page of a worker: its host, point by point.
 pub const HOST: &str = "/host";
 /// Settings.

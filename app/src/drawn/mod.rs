@@ -15,10 +15,14 @@ mod renew;
 #[cfg(feature = "ssr")]
 pub use asked::{Asked, html_of};
 
-use crate::ask::shown_data;
+use crate::ask::{shown_data, written};
+use crate::browser::zone_offset_minutes;
+use crate::fleet::use_fleet;
+use crate::format::Zone;
 use crate::i18n::{Language, use_text};
 use crate::pages::{Failure, answer_not_found};
 use crate::session::UiError;
+use crate::widgets::use_zone;
 use leptos::html;
 use leptos::prelude::*;
 use leptos::server_fn::codec::Json;
@@ -32,6 +36,17 @@ pub enum Part {
     Devices,
     /// A worker's host, point by point.
     Host,
+    /// What is known of a worker besides its state and its devices.
+    Worker,
+    /// All tunnels.
+    Tunnels,
+}
+
+impl Part {
+    /// Whether it has times, which are written in the reader's zone.
+    fn has_times(self) -> bool {
+        matches!(self, Self::Worker | Self::Tunnels)
+    }
 }
 
 /// The HTML of a part.
@@ -43,12 +58,16 @@ pub async fn draw(
     address: String,
     /// Of its texts.
     language: Language,
+    /// How far the reader's zone is ahead of UTC, where that is known and matters.
+    zone_minutes: Option<i32>,
 ) -> Result<String, UiError> {
     let backend = crate::session::authorised().await?.backend;
-    let asked = Asked::new(backend, &address, language);
+    let asked = Asked::new(backend, &address, language, zone_minutes);
     match part {
         Part::Devices => crate::pages::devices::draw(&asked).await,
         Part::Host => crate::pages::host::draw(&asked).await,
+        Part::Worker => crate::pages::worker::draw(&asked).await,
+        Part::Tunnels => crate::pages::tunnels::draw(&asked).await,
     }
 }
 
@@ -60,13 +79,18 @@ pub fn Drawn(
 ) -> impl IntoView {
     let text = use_text();
     let url = use_url();
+    let (zone, fleet) = (use_zone(), use_fleet());
     let question = move || {
         let address = url.with(|url| format!("{}?{}", url.path(), url.search()));
-        Draw { part, address, language: text.language() }
+        let is_zone_known = part.has_times() && zone.get() == Zone::Browser;
+        let zone_minutes = is_zone_known.then(|| zone_offset_minutes(untrack(|| fleet.now_ms()))).flatten();
+        Draw { part, address, language: text.language(), zone_minutes }
     };
+    // The server knows no zone yet, nor does a browser that takes its page over.
+    let answered = written(&untrack(question));
     let first = shown_data(move || untrack(question));
     first.show(move |html| match html {
-        Ok(html) => kept(html, question),
+        Ok(html) => kept(html, answered.clone(), question),
         Err(error) => {
             if error == UiError::NotFound {
                 answer_not_found();
@@ -77,11 +101,11 @@ pub fn Drawn(
 }
 
 /// A place for the HTML, which is kept current while it is there.
-fn kept(html: String, question: impl Fn() -> Draw + Send + Sync + 'static) -> AnyView {
+fn kept(html: String, answered: String, question: impl Fn() -> Draw + Send + Sync + 'static) -> AnyView {
     let place = NodeRef::<html::Div>::new();
     #[cfg(feature = "hydrate")]
-    renew::keep_current(place, question);
+    renew::keep_current(place, answered, question);
     #[cfg(not(feature = "hydrate"))]
-    let _ = question;
+    let _ = (answered, question);
     view! { <div class="drawn" node_ref=place inner_html=html></div> }.into_any()
 }

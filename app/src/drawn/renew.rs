@@ -21,8 +21,8 @@ const READERS_OWN: &str = "open";
 /// While it is there, what is shown is not what was asked for last.
 const OUTDATED: &str = "aria-busy";
 
-/// Asks again when the question changes and now and then.
-pub fn keep_current(place: NodeRef<html::Div>, question: impl Fn() -> Draw + Send + Sync + 'static) {
+/// Asks again when the question is another than the one that is answered already, and now and then.
+pub fn keep_current(place: NodeRef<html::Div>, answered: String, question: impl Fn() -> Draw + Send + Sync + 'static) {
     let question = memo(move || written(&question()));
     let is_asking = StoredValue::new(false);
     let ask_again = move || {
@@ -35,10 +35,10 @@ pub fn keep_current(place: NodeRef<html::Div>, question: impl Fn() -> Draw + Sen
             });
         }
     };
-    let mut is_first = true;
+    let mut last = answered;
     effect(move || {
-        question.track();
-        if !std::mem::take(&mut is_first) {
+        let before = std::mem::replace(&mut last, question.get());
+        if before != last {
             if let Some(place) = place.get_untracked() {
                 // It fails for invalid names only.
                 let _ = place.set_attribute(OUTDATED, "true");

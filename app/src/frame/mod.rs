@@ -76,6 +76,7 @@ fn Rail() -> impl IntoView {
             <a class="brand" href=paths::WORKERS aria-hidden="true" tabindex="-1">"gpustack"</a>
             <A href=paths::WORKERS attr:class="rail-link">{Icon::Workers.view()}<span>{text.of(|m| m.frame.workers)}</span></A>
             <A href=paths::DEVICES attr:class="rail-link">{Icon::Device.view()}<span>{text.of(|m| m.words.devices)}</span></A>
+            <A href=paths::TUNNELS attr:class="rail-link">{Icon::Probe.view()}<span>{text.of(|m| m.frame.tunnels)}</span></A>
             <A href=paths::SETTINGS attr:class="rail-link">{Icon::Settings.view()}<span>{text.of(|m| m.frame.settings)}</span></A>
         </nav>
     }.into_any()
@@ -90,6 +91,7 @@ fn Section() -> impl IntoView {
         let (messages, path) = (text.get(), path.read());
         match path.as_str() {
             paths::DEVICES => messages.words.devices,
+            paths::TUNNELS => messages.frame.tunnels,
             path if path.starts_with(paths::SETTINGS) => messages.frame.settings,
             _ => messages.frame.workers,
         }

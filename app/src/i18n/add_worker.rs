@@ -105,7 +105,15 @@ pub struct AddWorkerMessages {
 
     /// Heading of the commands for the bastion.
     pub on_bastion: &'static str,
-    /// Under it.
+    /// Above the file for a tunnel agent.
+    pub agent_file: &'static str,
+    /// The box for health checks.
+    pub health_check: &'static str,
+    /// Above the commands of a tunnel agent.
+    pub agent_run: &'static str,
+    /// Unfolds the commands without an agent.
+    pub by_hand: &'static str,
+    /// Above them.
     pub on_bastion_text: &'static str,
     /// The worker's address is missing.
     pub tunnels_incomplete: &'static str,
@@ -220,6 +228,10 @@ pub const EN: AddWorkerMessages = AddWorkerMessages {
     fault_token: "The server’s join token holds a control character and cannot be used in a command. Start the server with another --token.",
     no_command: "Correct the marked field to get the command.",
     on_bastion: "On the bastion: open the tunnels",
+    agent_file: "tunnels.yaml, for a tunnel agent that keeps the tunnel and shows it here. One forward is enough.",
+    health_check: "Lead the server’s health checks to the worker’s port, too: a second forward",
+    agent_run: "The first shows what it asks for, and how to start the worker; the second does it.",
+    by_hand: "Without an agent: ssh by hand",
     on_bastion_text: "One after the other; each asks for a password when no key is set up.",
     tunnels_incomplete: "Fill in the logins of both hosts to get the ssh commands.",
     tunnels_loopback: "A login names the bastion itself. Enter the address by which the bastion reaches that host.",
@@ -320,6 +332,10 @@ pub const ZH: AddWorkerMessages = AddWorkerMessages {
     fault_token: "服务端令牌含有控制字符，无法用于命令。请用其他 --token 启动服务端。",
     no_command: "请先更正标出的字段，然后才能生成命令。",
     on_bastion: "在堡垒机上：建立隧道",
+    agent_file: "tunnels.yaml，供隧道代理维持隧道并在此显示。一条转发即可。",
+    health_check: "同时将服务端的健康检查引到节点端口（第二条转发）",
+    agent_run: "第一条列出将建立的内容以及节点的启动方式，第二条予以执行。",
+    by_hand: "不用代理：手动执行 ssh",
     on_bastion_text: "请逐条执行；未配置密钥时每条都会询问密码。",
     tunnels_incomplete: "填写两台主机的登录信息后，即可得到 ssh 命令。",
     tunnels_loopback: "登录地址指向了堡垒机自身，请填写堡垒机访问该主机所用的地址。",

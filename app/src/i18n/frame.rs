@@ -6,6 +6,8 @@ pub struct FrameMessages {
     /// Navigation.
     pub workers: &'static str,
     /// Navigation.
+    pub tunnels: &'static str,
+    /// Navigation.
     pub settings: &'static str,
     /// The link to the page that gives the join command.
     pub add_worker: &'static str,
@@ -78,6 +80,7 @@ pub struct FrameMessages {
 /// English.
 pub const EN: FrameMessages = FrameMessages {
     workers: "Workers",
+    tunnels: "Tunnels",
     settings: "Settings",
     add_worker: "Add worker",
     navigation: "Main navigation",
@@ -121,6 +124,7 @@ pub const EN: FrameMessages = FrameMessages {
 /// Simplified Chinese.
 pub const ZH: FrameMessages = FrameMessages {
     workers: "工作节点",
+    tunnels: "隧道",
     settings: "设置",
     add_worker: "添加节点",
     navigation: "主导航",

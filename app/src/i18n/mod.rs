@@ -23,6 +23,8 @@ pub mod tunnel_status;
 pub mod tunnels;
 pub mod words;
 pub mod worker;
+#[cfg(feature = "ssr")]
+pub mod worker_facts;
 pub mod workers;
 
 pub use reasons::{ReasonContext, ReasonText, reason_text};
@@ -100,6 +102,10 @@ impl Language {
                 copy: copy::EN,
                 #[cfg(feature = "ssr")]
                 devices: devices::EN,
+                #[cfg(feature = "ssr")]
+                tunnels: tunnels::EN,
+                #[cfg(feature = "ssr")]
+                worker_facts: worker_facts::EN,
             },
             Self::Zh => &Messages {
                 language: Self::Zh,
@@ -113,6 +119,10 @@ impl Language {
                 copy: copy::ZH,
                 #[cfg(feature = "ssr")]
                 devices: devices::ZH,
+                #[cfg(feature = "ssr")]
+                tunnels: tunnels::ZH,
+                #[cfg(feature = "ssr")]
+                worker_facts: worker_facts::ZH,
             },
         }
     }
@@ -142,6 +152,12 @@ pub struct Messages {
     /// The page of all devices, which the server draws.
     #[cfg(feature = "ssr")]
     pub devices: devices::DevicesMessages,
+    /// The page of tunnels, which the server draws.
+    #[cfg(feature = "ssr")]
+    pub tunnels: tunnels::TunnelsMessages,
+    /// Host, reach and events of one worker, which the server draws.
+    #[cfg(feature = "ssr")]
+    pub worker_facts: worker_facts::WorkerFactsMessages,
 }
 
 /// The user's language, as a signal: what reads texts through it inside a closure changes with the language, without

@@ -6,7 +6,8 @@ pub(crate) mod host;
 mod login;
 mod not_found;
 mod settings;
-mod worker;
+pub(crate) mod tunnels;
+pub(crate) mod worker;
 mod workers;
 
 pub use add_worker::AddWorkerPage;
@@ -15,5 +16,6 @@ pub use host::HostPage;
 pub use login::LoginPage;
 pub use not_found::{NotFoundPage, answer_not_found};
 pub use settings::{PasswordPage, SettingsPage};
+pub use tunnels::TunnelsPage;
 pub use worker::WorkerPage;
 pub use workers::{Failure, WorkersPage};

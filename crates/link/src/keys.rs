@@ -29,9 +29,6 @@ const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0
 /// A key file has some 120 bytes.
 const KEY_FILE_MAX_BYTES: u64 = 16 * 1024;
 
-/// Of a key's hash; as many tell any two keys apart.
-const FINGERPRINT_BYTES: usize = 16;
-
 /// A PEM line (RFC 7468, section 2).
 const PEM_LINE_CHARS: usize = 64;
 
@@ -73,7 +70,9 @@ impl PublicKey {
     /// bytes of the key's SHA-256, as 32 hexadecimal digits. The key itself is not to be had from it.
     pub fn fingerprint(&self) -> String {
         let hash = digest::digest(&digest::SHA256, &self.0);
-        hash.as_ref().iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        // a SHA-256 has twice as many bytes
+        let beginning = hash.as_ref().first_chunk().copied().unwrap_or_default();
+        format!("{:032x}", u128::from_be_bytes(beginning))
     }
 
     pub(crate) fn from_spki(spki: &[u8]) -> Option<Self> {

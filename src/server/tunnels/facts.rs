@@ -19,7 +19,7 @@ pub struct AgentFacts {
     /// What it told last.
     pub told: Option<Told>,
     /// Whether that is not in the database.
-    unsaved: bool,
+    is_unsaved: bool,
     saved: Option<Monotonic>,
 }
 
@@ -55,7 +55,7 @@ pub struct Told {
 impl AgentFacts {
     /// An agent that has just joined.
     pub fn new(row: TunnelAgentRow, now: Monotonic) -> Self {
-        Self { row, standing: AgentStanding::Awaited { since: now }, told: None, unsaved: false, saved: None }
+        Self { row, standing: AgentStanding::Awaited { since: now }, told: None, is_unsaved: false, saved: None }
     }
 
     /// An agent that the database knows, at the server's start.
@@ -83,32 +83,32 @@ impl AgentFacts {
     /// It told what it sees.
     pub fn hear(&mut self, report: TunnelReport, now: Monotonic) {
         self.told = Some(Told { report: Arc::new(report), at: now });
-        self.unsaved = true;
+        self.is_unsaved = true;
     }
 
     /// What is to be written now; all that is not written when the server ends.
-    pub fn take_unsaved(&mut self, moment: &Moment, is_end: bool) -> Option<(StoredTunnelReport, Owed)> {
+    pub fn unsaved(&self, moment: &Moment, is_end: bool) -> Option<Unsaved> {
         let is_due = is_end || self.saved.is_none_or(|saved| moment.now.since(saved) >= SAVE_INTERVAL);
-        let told = self.told.as_ref().filter(|_| self.unsaved && is_due)?;
+        let told = self.told.as_ref().filter(|_| self.is_unsaved && is_due)?;
         let report = serde_json::to_string(&*told.report).ok()?;
         let row = StoredTunnelReport { id: self.row.id, report, reported_ms: moment.wall_ms(told.at) };
-        let owed = Owed { saved: self.saved };
-        self.unsaved = false;
-        self.saved = Some(moment.now);
-        Some((row, owed))
+        Some(Unsaved { row, told: Arc::clone(&told.report) })
     }
 
-    /// What was taken could not be written.
-    pub fn give_back(&mut self, owed: Owed) {
-        self.unsaved = true;
-        self.saved = owed.saved;
+    /// This report is in the database. One that came meanwhile is not.
+    pub fn note_saved(&mut self, written: &Arc<TunnelReport>, now: Monotonic) {
+        self.saved = Some(now);
+        self.is_unsaved = self.told.as_ref().is_some_and(|told| !Arc::ptr_eq(&told.report, written));
     }
 }
 
-/// What [`AgentFacts::take_unsaved`] changed.
-#[derive(Clone, Copy, Debug)]
-pub struct Owed {
-    saved: Option<Monotonic>,
+/// A report that has to be written.
+#[derive(Debug)]
+pub struct Unsaved {
+    /// As it is written.
+    pub row: StoredTunnelReport,
+    /// To tell whether a newer one has come.
+    pub told: Arc<TunnelReport>,
 }
 
 /// The agent as it leaves the server. What was told last stays as it was told: with the moment at which it came, and with
@@ -187,29 +187,37 @@ pub(crate) mod tests {
         assert_eq!(seen.reported_ms, Some(WALL_OFFSET_MS - 3_600_000));
     }
 
-    #[test]
-    fn a_report_reaches_the_database_at_once_then_once_a_minute_and_at_the_end() {
-        let mut facts = AgentFacts::new(row("a"), at(0));
-        assert!(facts.take_unsaved(&moment(1), true).is_none(), "nothing was told");
-        facts.hear(report("1"), at(1));
-        assert!(facts.take_unsaved(&moment(2), false).is_some());
-        facts.hear(report("2"), at(3));
-        assert!(facts.take_unsaved(&moment(61), false).is_none());
-        let (stored, _) = facts.take_unsaved(&moment(62), false).unwrap();
-        assert_eq!(stored.reported_ms, WALL_OFFSET_MS + 3_000);
-        assert!(facts.take_unsaved(&moment(200), false).is_none(), "nothing new");
-        facts.hear(report("3"), at(201));
-        facts.take_unsaved(&moment(202), false).unwrap();
-        facts.hear(report("4"), at(203));
-        assert!(facts.take_unsaved(&moment(204), true).is_some());
+    /// Whether something was due and is written now.
+    fn save(facts: &mut AgentFacts, seconds: i64, is_end: bool) -> Option<i64> {
+        let Unsaved { row, told } = facts.unsaved(&moment(seconds), is_end)?;
+        facts.note_saved(&told, at(seconds));
+        Some(row.reported_ms - WALL_OFFSET_MS)
     }
 
     #[test]
-    fn what_could_not_be_written_is_due_again() {
+    fn a_report_reaches_the_database_at_once_then_once_a_minute_and_at_the_end() {
+        let mut facts = AgentFacts::new(row("a"), at(0));
+        assert_eq!(save(&mut facts, 1, true), None, "nothing was told");
+        facts.hear(report("1"), at(1));
+        assert_eq!(save(&mut facts, 2, false), Some(1_000));
+        facts.hear(report("2"), at(3));
+        assert_eq!(save(&mut facts, 61, false), None);
+        assert_eq!(save(&mut facts, 62, false), Some(3_000));
+        assert_eq!(save(&mut facts, 200, true), None, "nothing new");
+        facts.hear(report("3"), at(201));
+        assert_eq!(save(&mut facts, 202, false), Some(201_000));
+        facts.hear(report("4"), at(203));
+        assert_eq!(save(&mut facts, 204, true), Some(203_000));
+    }
+
+    #[test]
+    fn what_could_not_be_written_and_what_came_meanwhile_stay_due() {
         let mut facts = AgentFacts::new(row("a"), at(0));
         facts.hear(report("1"), at(1));
-        let (_, owed) = facts.take_unsaved(&moment(2), false).unwrap();
-        facts.give_back(owed);
-        assert!(facts.take_unsaved(&moment(3), false).is_some());
+        let first = facts.unsaved(&moment(2), false).unwrap();
+        assert!(facts.unsaved(&moment(3), false).is_some(), "it was not written");
+        facts.hear(report("1"), at(3));
+        facts.note_saved(&first.told, at(4));
+        assert_eq!(save(&mut facts, 64, false), Some(3_000));
     }
 }

@@ -20,7 +20,7 @@ use crate::server::store::Store;
 use crate::server::store::tunnel_agents::{StoredTunnelAgent, TUNNEL_REPORTS_A_STATEMENT};
 use crate::server::supervisor::Job;
 use api::{TunnelAgent, TunnelAgentId, TunnelAgentRequest, TunnelReport, WorkerId, WorkerTunnel};
-use facts::{AgentFacts, AgentStanding, view};
+use facts::{AgentFacts, AgentStanding, Unsaved, view};
 use link::LinkHandle;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -211,17 +211,16 @@ impl Tunnels {
         let moment = self.0.registry.moment();
         let agents = self.all();
         for some in agents.chunks(TUNNEL_REPORTS_A_STATEMENT) {
-            let mut rows = Vec::new();
-            let mut owed = Vec::new();
+            let (mut rows, mut written) = (Vec::new(), Vec::new());
             for agent in some {
-                if let Some((row, owing)) = agent.facts().take_unsaved(&moment, is_end) {
+                if let Some(Unsaved { row, told }) = agent.facts().unsaved(&moment, is_end) {
                     rows.push(row);
-                    owed.push((agent, owing));
+                    written.push((agent, told));
                 }
             }
-            if let Err(error) = self.0.store.write_tunnel_reports(&rows).await {
-                owed.into_iter().for_each(|(agent, owing)| agent.facts().give_back(owing));
-                return Err(error);
+            self.0.store.write_tunnel_reports(&rows).await?;
+            for (agent, told) in written {
+                agent.facts().note_saved(&told, moment.now);
             }
         }
         Ok(())

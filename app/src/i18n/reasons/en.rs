@@ -100,10 +100,10 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
             format!("The link stands, but the worker did not answer a health check over it within {timeout_s} s.")
         }
         Reason::TunnelDown { forward: Some(forward), agent, since_ms } => {
-            format!("The tunnel {forward} of {agent} has been down since {}.", context.time(*since_ms))
+            format!("Tunnel down since {}: {forward} of {agent}.", context.time(*since_ms))
         }
         Reason::TunnelDown { forward: None, agent, since_ms } => {
-            format!("The tunnel agent {agent} has not been connected since {}.", context.time(*since_ms))
+            format!("Tunnel agent not connected since {}: {agent}.", context.time(*since_ms))
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} answered in {} ms.", format::milliseconds(*round_trip_ms))

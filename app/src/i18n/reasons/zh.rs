@@ -100,10 +100,10 @@ pub fn what(reason: &Reason, context: &ReasonContext<'_>) -> String {
             format!("链路连通，但工作节点在 {timeout_s} 秒内未应答链路上的健康检查。")
         }
         Reason::TunnelDown { forward: Some(forward), agent, since_ms } => {
-            format!("{agent} 上的隧道 {forward} 自 {} 起中断。", context.time(*since_ms))
+            format!("隧道自 {} 起中断：{agent} 的 {forward}。", context.time(*since_ms))
         }
         Reason::TunnelDown { forward: None, agent, since_ms } => {
-            format!("隧道代理 {agent} 自 {} 起未连接。", context.time(*since_ms))
+            format!("隧道代理自 {} 起未连接：{agent}。", context.time(*since_ms))
         }
         Reason::DirectAnswered { url, round_trip_ms } => {
             format!("{url} 在 {} 毫秒内应答。", format::milliseconds(*round_trip_ms))

@@ -183,9 +183,6 @@ pub fn next_step(told: &Told<'_>) -> String {
         FaultCause::StaleListener { .. } => {
             "It goes by itself. It goes within a minute with these lines there.".to_owned()
         }
-        FaultCause::ListenForbidden { .. } => {
-            "Allow it there, also in the key's options in authorized_keys.".to_owned()
-        }
         FaultCause::PrivilegedPort { .. } => "Choose a port from 1024 on, or log in as root.".to_owned(),
         FaultCause::ListenDenied { .. } => {
             "See whether the port is taken there, and whether these lines allow it. The log of its sshd says more.".to_owned()
@@ -193,7 +190,9 @@ pub fn next_step(told: &Told<'_>) -> String {
         FaultCause::LoopbackOnly { .. } => {
             "Where other hosts are to use the port, allow it there. Else let the tunnel listen at 127.0.0.1.".to_owned()
         }
-        FaultCause::TargetForbidden { .. } | FaultCause::ProbeForbidden { .. } => {
+        FaultCause::ListenForbidden { .. }
+        | FaultCause::TargetForbidden { .. }
+        | FaultCause::ProbeForbidden { .. } => {
             "Allow it there, also in the key's options in authorized_keys.".to_owned()
         }
         FaultCause::TargetRefused { .. } => {

@@ -4,7 +4,6 @@ use super::{Told, TunnelsMessages};
 use api::{FaultCause, ForwardRole, ForwardState, SshStep};
 
 /// What happened, and where.
-#[expect(clippy::too_many_lines, reason = "one sentence for each cause; the compiler sees that none is missing")]
 pub fn what(told: &Told<'_>) -> String {
     let hop = told.fault.hop.as_deref().unwrap_or("SSH 服务器");
     match &told.fault.cause {
@@ -142,9 +141,6 @@ pub fn next_step(told: &Told<'_>) -> String {
             "请在该主机上用 ss -ltnp 查看占用者。加入以下各行后，已断开的会话会更快结束。".to_owned()
         }
         FaultCause::StaleListener { .. } => "它会自行消失。在该主机上加入以下各行后，一分钟内即会消失。".to_owned(),
-        FaultCause::ListenForbidden { .. } => {
-            "请在该主机上放行，同时检查 authorized_keys 中该密钥的选项。".to_owned()
-        }
         FaultCause::PrivilegedPort { .. } => "请改用 1024 及以上的端口，或以 root 登录。".to_owned(),
         FaultCause::ListenDenied { .. } => {
             "请查看该端口是否已被占用，以及以下各行是否允许监听。其 sshd 日志有更多信息。".to_owned()
@@ -152,7 +148,9 @@ pub fn next_step(told: &Told<'_>) -> String {
         FaultCause::LoopbackOnly { .. } => {
             "若其他主机也要使用该端口，请在该主机上放行；否则让隧道在 127.0.0.1 上监听。".to_owned()
         }
-        FaultCause::TargetForbidden { .. } | FaultCause::ProbeForbidden { .. } => {
+        FaultCause::ListenForbidden { .. }
+        | FaultCause::TargetForbidden { .. }
+        | FaultCause::ProbeForbidden { .. } => {
             "请在该主机上放行，同时检查 authorized_keys 中该密钥的选项。".to_owned()
         }
         FaultCause::TargetRefused { .. } => "请启动应在该处应答的程序，或更正 tunnels.yaml 中的端口。".to_owned(),

@@ -160,6 +160,19 @@ impl SshTarget {
         if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
     }
 
+    /// The host's name, where a tunnel agent can be called so.
+    pub fn agent_name(&self) -> Option<&str> {
+        let fits =
+            !self.host.starts_with('-') && self.host.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        fits.then_some(self.host.as_str())
+    }
+
+    /// As in `tunnels.yaml`: with the port when it is not the usual one.
+    fn in_yaml(&self) -> String {
+        let login = format!("{}@{}", self.user, self.bracketed_host());
+        yaml_quoted(&if self.port == 22 { login } else { format!("{login}:{}", self.port) })
+    }
+
     /// The words after `ssh` and its other options.
     fn login_words(&self) -> String {
         let login = shell_quoted(&format!("{}@{}", self.user, self.host));
@@ -407,6 +420,50 @@ pub fn tunnel_commands(tunnels: &Tunnels) -> TunnelCommands {
     }
 }
 
+/// What a tunnel agent on the bastion is to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentConfig<'a> {
+    /// What the agent is called.
+    pub agent: &'a str,
+    /// The worker's name.
+    pub worker: &'a str,
+    /// Whether the server is led to the worker's port, too.
+    pub health_check: bool,
+}
+
+/// The `tunnels.yaml` for a worker behind a bastion.
+pub fn tunnels_yaml(tunnels: &Tunnels, config: &AgentConfig<'_>) -> String {
+    let AgentConfig { agent, worker, health_check } = config;
+    let (login, check) = if *health_check {
+        (format!(", ssh: {}", tunnels.server.in_yaml()), ", health_check: true")
+    } else {
+        (String::new(), "")
+    };
+    let address = yaml_quoted(&format!("{}:{}", tunnels.server.bracketed_host(), tunnels.server_port));
+    format!(
+        "id: {}
+token_file: /etc/gpustack/token
+ssh: {{user: root, identity: /root/.ssh/id_ed25519}}
+server: {{address: {address}{login}}}
+workers:
+  {}: {{ssh: {}{check}}}",
+        yaml_quoted(agent),
+        yaml_quoted(worker),
+        tunnels.worker.in_yaml(),
+    )
+}
+
+/// A text that stays a text in YAML, also within braces (YAML 1.2.2, section 7.3): what could be read as a number or as
+/// something else is quoted.
+fn yaml_quoted(text: &str) -> String {
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.contains(['-', '@', ':']);
+    let is_plain =
+        is_name && !text.ends_with(':') && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:".contains(c));
+    // a date or a number in base 60 of older parsers
+    let is_text = text.contains(|c: char| c.is_ascii_alphabetic()) || text.contains('.');
+    if is_plain && is_text { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
+}
+
 /// The command that opens a shell on the bastion.
 pub fn bastion_login(bastion: &SshTarget) -> String {
     format!("ssh {}", bastion.login_words())
@@ -643,6 +700,35 @@ mod tests {
             ]
             .join("\n")
         );
+    }
+
+    #[test]
+    fn an_agents_file_has_one_forward_and_a_second_one_for_health_checks() {
+        let tunnels = tunnels("root@10.10.0.5", "user@10.20.0.97:2222", 10150);
+        let yaml = |health_check| {
+            tunnels_yaml(&tunnels, &AgentConfig { agent: "bastion-01", worker: "npu-198-97", health_check })
+        };
+        assert_snapshot!([yaml(false), yaml(true)].join("\n---\n"));
+    }
+
+    #[test]
+    fn what_yaml_would_read_as_something_else_is_quoted() {
+        for (text, quoted) in [
+            ("npu-198-97", "npu-198-97"),
+            ("root@10.20.0.20", "root@10.20.0.20"),
+            ("10.0.0.1:8090", "10.0.0.1:8090"),
+            ("root@[fd00::5]:22", "'root@[fd00::5]:22'"),
+            ("true", "'true'"),
+            ("2026-12-01", "'2026-12-01'"),
+            ("12:30", "'12:30'"),
+            ("-1", "'-1'"),
+            ("it's", "'it''s'"),
+            ("a: b", "'a: b'"),
+            ("a-b #c", "'a-b #c'"),
+            ("节点 1", "'节点 1'"),
+        ] {
+            assert_eq!(yaml_quoted(text), quoted);
+        }
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use super::JoinPage;
 use super::command::Packaging;
-use super::form::TunnelPlan;
+use super::form::{HEALTH_CHECK, TunnelPlan};
 use crate::copy::CopyButton;
 use crate::i18n::add_worker::AddWorkerMessages;
 use crate::i18n::use_text;
 use crate::reactive::{When, memo};
 use leptos::prelude::*;
+
+/// What an agent does with its file.
+const AGENT_COMMANDS: &str = "gpustack tunnel plan --config tunnels.yaml\ngpustack tunnel run --config tunnels.yaml";
 
 /// What to run on the bastion.
 #[component]
@@ -18,6 +21,8 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
     };
     let is_complete = move || page.plan.read().tunnels.is_some();
     let is_loopback = move || page.plan.read().tunnels.as_ref().is_some_and(|tunnels| tunnels.logins_are_loopback);
+    let yaml = part(|tunnels| Some(tunnels.yaml.clone()));
+    let health_check = page.form.read_untracked().health_check;
     let login = part(|tunnels| tunnels.bastion_login.clone());
     let there = [
         (
@@ -45,6 +50,11 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
                 <p class="note warning">{text.of(|m| m.add_worker.tunnels_loopback)}</p>
             </When>
             <When holds=is_complete otherwise=move || view! { <p class="note">{text.of(|m| m.add_worker.tunnels_incomplete)}</p> }.into_any()>
+                <CommandBlock id="join-agent-file" command=yaml>{text.of(|m| m.add_worker.agent_file)}</CommandBlock>
+                <label><input type="checkbox" name=HEALTH_CHECK checked=health_check/>" "{text.of(|m| m.add_worker.health_check)}</label>
+                <CommandBlock id="join-agent" command=Signal::stored(AGENT_COMMANDS.to_owned())>{text.of(|m| m.add_worker.agent_run)}</CommandBlock>
+                <details class="join-back">
+                <summary>{text.of(|m| m.add_worker.by_hand)}</summary>
                 <p class="muted">{text.of(|m| m.add_worker.on_bastion_text)}</p>
                 <ol class="join-tunnels">
                     <When holds=move || !login.read().is_empty()>
@@ -52,10 +62,11 @@ pub fn TunnelStep(page: JoinPage) -> impl IntoView {
                     </When>
                     {there.map(forward).collect_view()}
                 </ol>
-                <details class="join-back">
+                <details class="join-way-back">
                     <summary>{text.of(|m| m.add_worker.way_back)}</summary>
                     <p class="muted">{move || (text.get().add_worker.way_back_text)(page.defaults.read().worker_port)}</p>
                     <ol class="join-tunnels">{back.map(forward).collect_view()}</ol>
+                </details>
                 </details>
             </When>
         </section>

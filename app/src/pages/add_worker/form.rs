@@ -1,9 +1,9 @@
 //! What a person fills in on the page, as it stands in the address, and what the commands become from it.
 
 use super::command::{
-    Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, SshTarget, SshTargetError,
+    AgentConfig, Argument, ArgumentError, Image, JoinRequest, MAX_DEVICE_COUNT, Packaging, SshTarget, SshTargetError,
     TunnelCommands, Tunnels, Vendor, bastion_login, doctor_command, forwarded_url, join_command, parse_port,
-    tunnel_commands,
+    tunnel_commands, tunnels_yaml,
 };
 use crate::model::JoinInfo;
 use api::{ServerUrl, ServerUrlError};
@@ -81,6 +81,13 @@ impl Choice for Packaging {
         &Self::ALL
     }
 }
+
+/// The name of the box for health checks.
+pub const HEALTH_CHECK: &str = "health_check";
+/// What stands for the worker's name until it is given.
+const UNNAMED_WORKER: &str = "WORKER-NAME";
+/// The usual name of a bastion's agent.
+const USUAL_AGENT: &str = "bastion-01";
 
 /// A field that a person types into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,6 +191,8 @@ pub struct JoinForm {
     pub network: Network,
     /// How installed.
     pub packaging: Packaging,
+    /// Whether the server checks the worker's port through the bastion, too.
+    pub health_check: bool,
     texts: [String; Field::ALL.len()],
 }
 
@@ -195,6 +204,7 @@ impl JoinForm {
             vendor: Vendor::from_word(&word("vendor")),
             network: Network::from_word(&word("network")),
             packaging: Packaging::from_word(&word("form")),
+            health_check: parameter(HEALTH_CHECK).is_some(),
             texts: Field::ALL.map(|field| word(field.word())),
         }
     }
@@ -278,7 +288,14 @@ impl JoinForm {
         let server_port = self.port(Field::ServerPort, default_server_port(defaults), faults);
         let worker_port = defaults.worker_port;
         let tunnels = Tunnels { server: server?, worker: worker?, server_port: server_port?, worker_port };
+        let worker = self.text(Field::Name).trim();
+        let config = AgentConfig {
+            agent: bastion.as_ref().and_then(SshTarget::agent_name).unwrap_or(USUAL_AGENT),
+            worker: if worker.is_empty() { UNNAMED_WORKER } else { worker },
+            health_check: self.health_check,
+        };
         Some(TunnelPlan {
+            yaml: tunnels_yaml(&tunnels, &config),
             bastion_login: bastion.as_ref().map(bastion_login),
             logins_are_loopback: tunnels.server.is_loopback() || tunnels.worker.is_loopback(),
             commands: tunnel_commands(&tunnels),
@@ -434,7 +451,9 @@ pub struct TunnelPlan {
     pub bastion_login: Option<String>,
     /// A login names the bastion itself.
     pub logins_are_loopback: bool,
-    /// The four forwards.
+    /// `tunnels.yaml` for an agent there.
+    pub yaml: String,
+    /// The four forwards, by hand.
     pub commands: TunnelCommands,
 }
 
@@ -527,6 +546,11 @@ mod tests {
         assert!(tunnels.commands.worker_to_bastion.ends_with("-L 127.0.0.1:10152:10.20.0.97:10152 user@10.20.0.97"));
         assert!(tunnels.commands.bastion_to_server.ends_with("-R 127.0.0.1:10152:127.0.0.1:10152 root@10.0.0.1"));
         assert_eq!(tunnels.bastion_login.as_deref(), Some("ssh ops@bastion-01"));
+        assert!(
+            tunnels.yaml.starts_with("id: bastion-01\n") && tunnels.yaml.contains("10.0.0.1:80}"),
+            "{}",
+            tunnels.yaml
+        );
         let join = plan.host.unwrap().join;
         assert!(join.contains("--server-url http://127.0.0.1 "), "{join}");
     }

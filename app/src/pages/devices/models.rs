@@ -68,7 +68,7 @@ fn memory_percent(totals: &ModelTotals) -> Option<f64> {
 fn memory(totals: &ModelTotals, messages: &Messages) -> Option<String> {
     let total = format::gib(totals.memory_total_bytes?);
     Some(match totals.memory_used_bytes {
-        Some(used) => (messages.worker.used_of_total)(&format::gib(used), &total),
+        Some(used) => (messages.worker_facts.used_of_total)(&format::gib(used), &total),
         None => (messages.devices.memory_in_all)(&total),
     })
 }

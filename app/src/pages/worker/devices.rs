@@ -1,6 +1,6 @@
 //! The devices, grouped by card.
 
-use super::ask::HostDetail;
+use super::ask::Networks;
 use crate::fleet::devices::{memory_percent, readings_are_current};
 use crate::fleet::store::WorkerCell;
 use crate::format::{self, Span};
@@ -20,8 +20,8 @@ const UNKNOWN: &str = "–";
 pub fn Devices(
     /// Whose.
     worker: WorkerCell,
-    /// What it reported last, for what the stream does not carry.
-    host: Memo<HostDetail>,
+    /// What the stream does not carry.
+    networks: Memo<Networks>,
 ) -> impl IntoView {
     let text = use_text();
     // The rows stay while figures change.
@@ -57,7 +57,7 @@ pub fn Devices(
                             {layout
                                 .get()
                                 .into_iter()
-                                .map(|card| view! { <Card worker=worker.clone() card host/> }.into_any())
+                                .map(|card| view! { <Card worker=worker.clone() card networks/> }.into_any())
                                 .collect_view()}
                         </table>
                     </div>
@@ -111,7 +111,7 @@ fn cards(devices: &[DeviceView]) -> Vec<CardPlaces> {
 }
 
 #[component]
-fn Card(worker: WorkerCell, card: CardPlaces, host: Memo<HostDetail>) -> impl IntoView {
+fn Card(worker: WorkerCell, card: CardPlaces, networks: Memo<Networks>) -> impl IntoView {
     let text = use_text();
     let CardPlaces { card, places } = card;
     let title = move || {
@@ -124,14 +124,14 @@ fn Card(worker: WorkerCell, card: CardPlaces, host: Memo<HostDetail>) -> impl In
     view! {
         <tbody>
             {head}
-            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place host/> }.into_any()).collect_view()}
+            {places.into_iter().map(|place| view! { <Chip worker=worker.clone() place networks/> }.into_any()).collect_view()}
         </tbody>
     }
     .into_any()
 }
 
 #[component]
-fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoView {
+fn Chip(worker: WorkerCell, place: usize, networks: Memo<Networks>) -> impl IntoView {
     let text = use_text();
     let chip = memo(move || worker.with(|worker| ChipFacts::of(worker, place)));
     let fact = move |pick: fn(&ChipFacts) -> Option<String>| {
@@ -151,7 +151,8 @@ fn Chip(worker: WorkerCell, place: usize, host: Memo<HostDetail>) -> impl IntoVi
     };
     let network = move || {
         let index = index()?;
-        host.with(|host| host.networks.iter().find(|(device, _)| *device == index).map(|(_, network)| network.clone()))
+        networks
+            .with(|networks| networks.iter().find(|(device, _)| *device == index).map(|(_, network)| network.clone()))
     };
     view! {
         <tr>

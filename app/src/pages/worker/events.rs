@@ -1,44 +1,40 @@
 //! What changed about a worker, newest first.
 
-use crate::fleet::use_fleet;
+use crate::drawn::Asked;
 use crate::format::{self, Span};
-use crate::i18n::{ReasonContext, Text, reason_text, use_text};
+use crate::i18n::{ReasonContext, reason_text};
 use crate::icon::Icon;
-use crate::reactive::When;
 use crate::widgets::state::state_icon;
-use crate::widgets::use_zone;
 use api::{Reason, Severity, WorkerEvent, WorkerEventKind};
 use leptos::prelude::*;
 
-/// What changed about a worker.
-#[component]
-pub fn Events(
-    /// Newest first.
-    events: Memo<Vec<WorkerEvent>>,
-) -> impl IntoView {
-    let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let row = move |event: WorkerEvent| {
-        let at_ms = event.at_ms;
-        let (class, icon) = sign(&event.change);
-        view! {
-            <li class="event">
-                <time datetime=format::machine_time(at_ms) title=move || format::full_time(at_ms, zone.get())>
-                    {move || format::short_time(at_ms, fleet.now_ms(), zone.get())}
-                </time>
-                <span class=class>{icon.view()}</span>
-                <span>{move || sentence(&event, text, zone.get())}</span>
-            </li>
-        }
-        .into_any()
-    };
+/// What changed about a worker, newest first.
+pub fn events(events: &[WorkerEvent], asked: &Asked) -> AnyView {
+    let words = &asked.messages().worker_facts;
+    let none = events.is_empty().then(|| view! { <p class="muted">{words.no_events}</p> }.into_any());
     view! {
         <section class="panel section events">
-            <h2>{text.of(|m| m.worker.events)}</h2>
-            <When holds=move || events.read().is_empty()>
-                <p class="muted">{text.of(|m| m.worker.no_events)}</p>
-            </When>
-            <ul>{move || events.get().into_iter().map(row).collect_view()}</ul>
+            <h2>{words.events}</h2>
+            {none}
+            <ul>{events.iter().map(|event| row(event, asked)).collect_view()}</ul>
         </section>
+    }
+    .into_any()
+}
+
+fn row(event: &WorkerEvent, asked: &Asked) -> AnyView {
+    let at_ms = event.at_ms;
+    let (class, icon) = sign(&event.change);
+    let text = sentence(event, asked);
+    let key = format!("{at_ms} {text}");
+    view! {
+        <li class="event" data-key=key>
+            <time datetime=format::machine_time(at_ms) title=format::full_time(at_ms, asked.zone)>
+                {format::short_time(at_ms, asked.now_ms, asked.zone)}
+            </time>
+            <span class=class>{icon.view()}</span>
+            <span>{text}</span>
+        </li>
     }
     .into_any()
 }
@@ -65,13 +61,13 @@ const fn state_class(state: api::WorkerState) -> &'static str {
     }
 }
 
-/// What happened, in the user's language.
-fn sentence(event: &WorkerEvent, text: Text, zone: format::Zone) -> String {
-    let messages = text.get();
-    let words = &messages.worker;
+/// What happened, in the reader's language.
+fn sentence(event: &WorkerEvent, asked: &Asked) -> String {
+    let messages = asked.messages();
+    let words = &messages.worker_facts;
     // As it was then: the age of a lost heartbeat is counted up to the event.
-    let context = ReasonContext { now_ms: event.at_ms, zone, os: "", also: None };
-    let what = |reason: &Reason| reason_text(reason, text.language(), &context).what;
+    let context = ReasonContext { now_ms: event.at_ms, zone: asked.zone, os: "", also: None };
+    let what = |reason: &Reason| reason_text(reason, asked.language(), &context).what;
     match &event.change {
         WorkerEventKind::Joined {} => words.joined_event.to_owned(),
         WorkerEventKind::Replaced { hostname } => (words.replaced_event)(hostname),

@@ -1,15 +1,70 @@
 //! Host and reach, as lists of facts.
 
-use super::ask::HostDetail;
-use crate::fleet::store::WorkerCell;
-use crate::fleet::use_fleet;
-use crate::format::{self, Span, Zone};
-use crate::i18n::{Messages, use_text};
-use crate::pages::workers::Heartbeat;
-use crate::reactive::memo;
-use crate::widgets::{Meter, use_zone};
-use api::{ConditionKind, LinkReadings, Reason, WorkerView};
+use crate::drawn::Asked;
+use crate::format::{self, Span};
+use crate::i18n::Messages;
+use crate::widgets::Meter;
+use api::{ConditionKind, KernelInfo, LinkReadings, Reason, WorkerStatus, WorkerView};
 use leptos::prelude::*;
+
+/// What a worker reported of its host, as far as the page shows it and a view of the worker does not have it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostDetail {
+    /// Name and version of the operating system; empty when unknown.
+    os: String,
+    /// Release and architecture of the kernel; empty when unknown.
+    kernel: String,
+    uptime_s: Option<u64>,
+    swap: Option<SpaceUsed>,
+    /// Where file systems are mounted, and how full they are.
+    file_systems: Vec<(String, SpaceUsed)>,
+}
+
+/// How full something is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SpaceUsed {
+    used: u64,
+    total: u64,
+}
+
+impl SpaceUsed {
+    fn of(used: Option<u64>, total: Option<u64>) -> Option<Self> {
+        let (used, total) = used.zip(total)?;
+        (total > 0).then_some(Self { used, total })
+    }
+}
+
+impl HostDetail {
+    /// Of what the worker reported last.
+    pub fn of(status: &WorkerStatus) -> Self {
+        let file_systems = status.filesystem.iter().flatten().filter_map(|file_system| {
+            let space = SpaceUsed::of(file_system.used, file_system.total)?;
+            Some((file_system.mount_point.clone(), space))
+        });
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a negative time becomes zero")]
+        let uptime_s =
+            status.uptime.as_ref().and_then(|uptime| uptime.uptime).map(|uptime_ms| (uptime_ms / 1000.0) as u64);
+        Self {
+            os: status.os.as_ref().map(|os| join(&[&os.name, &os.version])).unwrap_or_default(),
+            kernel: status.kernel.as_ref().map(kernel_name).unwrap_or_default(),
+            uptime_s,
+            swap: status.swap.as_ref().and_then(|swap| SpaceUsed::of(swap.used, swap.total)),
+            file_systems: file_systems.collect(),
+        }
+    }
+}
+
+/// The release, which names the architecture on some systems and not on others.
+fn kernel_name(kernel: &KernelInfo) -> String {
+    if kernel.release.ends_with(&kernel.architecture) {
+        return kernel.release.clone();
+    }
+    join(&[&kernel.release, &kernel.architecture])
+}
+
+fn join(parts: &[&str]) -> String {
+    parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ")
+}
 
 /// A fact: name, value, and how full something is.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +80,7 @@ impl Fact {
     }
 
     fn used(name: &str, used: u64, total: u64, messages: &Messages) -> Self {
-        let value = (messages.worker.used_of_total)(&format::gib(used), &format::gib(total));
+        let value = (messages.worker_facts.used_of_total)(&format::gib(used), &format::gib(total));
         let percent = (total > 0).then(|| used as f64 / total as f64 * 100.0);
         Self { name: name.to_owned(), value, percent }
     }
@@ -45,29 +100,20 @@ impl Fact {
 }
 
 /// Processors, memory, file systems, operating system, versions.
-#[component]
-pub fn HostFacts(
-    /// Whose.
-    worker: WorkerCell,
-    /// What it reported last.
-    host: Memo<HostDetail>,
-) -> impl IntoView {
-    let (text, zone) = (use_text(), use_zone());
-    let facts = memo(move || {
-        let worker = worker.read();
-        host.with(|host| host_facts(&worker, host, text.get(), zone.get()))
-    });
+pub fn host(worker: &WorkerView, detail: &HostDetail, asked: &Asked) -> AnyView {
+    let facts = host_facts(worker, detail, asked);
     view! {
         <section class="panel section host">
-            <h2>{text.of(|m| m.worker.host)}</h2>
-            <dl class="facts">{move || facts.get().into_iter().map(Fact::view).collect_view()}</dl>
+            <h2>{asked.messages().worker_facts.host}</h2>
+            <dl class="facts">{facts.into_iter().map(Fact::view).collect_view()}</dl>
         </section>
     }
     .into_any()
 }
 
-fn host_facts(worker: &WorkerView, host: &HostDetail, messages: &'static Messages, zone: Zone) -> Vec<Fact> {
-    let words = &messages.worker;
+fn host_facts(worker: &WorkerView, host: &HostDetail, asked: &Asked) -> Vec<Fact> {
+    let messages = asked.messages();
+    let words = &messages.worker_facts;
     let mut facts = vec![Fact::new(words.hostname, worker.hostname.clone())];
     let os = if host.os.is_empty() { &worker.os } else { &host.os };
     facts.push(Fact::new(words.operating_system, os.clone()));
@@ -92,38 +138,35 @@ fn host_facts(worker: &WorkerView, host: &HostDetail, messages: &'static Message
     }
     facts.push(Fact::new(words.version, worker.version.clone().unwrap_or_else(|| words.version_unknown.to_owned())));
     facts.push(Fact::new(words.worker_id, worker.uuid.to_string()));
-    facts.push(Fact::new(words.joined, format::full_time(worker.joined_ms, zone)));
+    facts.push(Fact::new(words.joined, format::full_time(worker.joined_ms, asked.zone)));
     facts
 }
 
 /// How the server and the worker reach one another.
-#[component]
-pub fn Reach(
-    /// Whose.
-    worker: WorkerCell,
-) -> impl IntoView {
-    let (text, zone, fleet) = (use_text(), use_zone(), use_fleet());
-    let facts = {
-        let worker = worker.clone();
-        memo(move || reach_facts(&worker.read(), text.get(), fleet.now_ms(), zone.get()))
-    };
-    let heartbeat_ms = memo(move || worker.with(|worker| worker.heartbeat_ms));
-    let exact = move || heartbeat_ms.get().map(|time_ms| format::short_time(time_ms, fleet.now_ms(), zone.get()));
+pub fn reach(worker: &WorkerView, asked: &Asked) -> AnyView {
+    let messages = asked.messages();
+    let facts = std::iter::once(heartbeat(worker, asked)).chain(reach_facts(worker, asked));
     view! {
         <section class="panel section reach">
-            <h2>{text.of(|m| m.worker.reach)}</h2>
-            <dl class="facts">
-                <dt>{text.of(|m| m.worker.last_heartbeat)}</dt>
-                <dd><span><Heartbeat time_ms=heartbeat_ms/>" "<span class="muted">{exact}</span></span></dd>
-                {move || facts.get().into_iter().map(Fact::view).collect_view()}
-            </dl>
+            <h2>{messages.worker_facts.reach}</h2>
+            <dl class="facts">{facts.map(Fact::view).collect_view()}</dl>
         </section>
     }
     .into_any()
 }
 
-fn reach_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zone: Zone) -> Vec<Fact> {
-    let words = &messages.worker;
+fn heartbeat(worker: &WorkerView, asked: &Asked) -> Fact {
+    let words = asked.messages();
+    let heard = worker.heartbeat_ms.map(|time_ms| {
+        let ago = (words.words.ago)(Span::between(time_ms, asked.now_ms));
+        format!("{ago} · {}", format::short_time(time_ms, asked.now_ms, asked.zone))
+    });
+    Fact::new(words.worker_facts.last_heartbeat, heard.unwrap_or_default())
+}
+
+fn reach_facts(worker: &WorkerView, asked: &Asked) -> Vec<Fact> {
+    let messages = asked.messages();
+    let words = &messages.worker_facts;
     let probed = worker
         .conditions
         .iter()
@@ -135,7 +178,7 @@ fn reach_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zo
     let clock = offset.map(|offset| {
         clock_error_ms(worker).map_or_else(|| offset.clone(), |error_ms| (words.clock_value)(&offset, error_ms))
     });
-    let mut facts = link_facts(worker, messages, now_ms, zone);
+    let mut facts = link_facts(worker, asked);
     facts.extend([
         Fact::new(words.probe_address, address),
         Fact::new(words.round_trip, round_trip.unwrap_or_default()),
@@ -145,14 +188,15 @@ fn reach_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zo
 }
 
 /// Nothing of workers that never had a link.
-fn link_facts(worker: &WorkerView, messages: &'static Messages, now_ms: i64, zone: Zone) -> Vec<Fact> {
-    let words = &messages.worker;
+fn link_facts(worker: &WorkerView, asked: &Asked) -> Vec<Fact> {
+    let messages = asked.messages();
+    let words = &messages.worker_facts;
     let Some(link) = &worker.link else {
         let had_one = worker.conditions.iter().any(|condition| condition.kind == ConditionKind::Link);
         return if had_one { vec![Fact::new(messages.words.link, words.no_link)] } else { Vec::new() };
     };
     let LinkReadings { round_trip_ms, received_bytes, sent_bytes } = link.readings;
-    let since = format::short_time(link.since_ms, now_ms, zone);
+    let since = format::short_time(link.since_ms, asked.now_ms, asked.zone);
     let round_trip = round_trip_ms.map(|value| format!("{} ms", format::milliseconds(value)));
     let traffic = (words.link_traffic_value)(&format::bytes(received_bytes), &format::bytes(sent_bytes));
     vec![

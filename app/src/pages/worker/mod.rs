@@ -1,14 +1,22 @@
-//! The page of one worker: state, conditions, devices, host, events, reach.
+//! The page of one worker: state, conditions, devices, which follow the stream; and tunnels, host, reach, events, which the
+//! server draws.
 
 mod ask;
 mod conditions;
 mod devices;
+#[cfg(feature = "ssr")]
 mod events;
+#[cfg(feature = "ssr")]
 mod facts;
+#[cfg(feature = "ssr")]
+mod part;
+#[cfg(feature = "ssr")]
+mod tunnels;
 
 use crate::ask::{ask, page_data_if};
 use crate::browser::while_visible;
 use crate::copy::CopyButton;
+use crate::drawn::{Drawn, Part};
 use crate::fleet::store::WorkerCell;
 use crate::fleet::use_fleet;
 use crate::frame::{PageTitle, title};
@@ -27,13 +35,13 @@ use api::{WorkerId, WorkerState};
 use ask::{AskWorker, WorkerDetail};
 use conditions::Conditions;
 use devices::Devices;
-use events::Events;
-use facts::{HostFacts, Reach};
 use leptos::prelude::*;
 use leptos_router::hooks::use_params_map;
+#[cfg(feature = "ssr")]
+pub use part::draw;
 use std::time::Duration;
 
-/// Host facts and events are asked for again this often while the page is looked at.
+/// What the stream does not carry is asked for again this often while the page is looked at.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The page of one worker.
@@ -85,17 +93,13 @@ fn Content(worker: WorkerCell, detail: WorkerDetail) -> impl IntoView {
     follow_detail(id, detail, conditions);
     // A worker that is deleted while one looks at it stays readable, and says so.
     let is_gone = memo(move || fleet.is_whole() && !fleet.members().contains(&id));
-    let (host, events) = (memo(move || detail.read().host.clone()), memo(move || detail.read().events.clone()));
+    let networks = memo(move || detail.read().networks.clone());
     view! {
         <Head worker=worker.clone() is_gone/>
         <div class="worker-page">
             <Conditions worker=worker.clone()/>
-            <Devices worker=worker.clone() host/>
-            <HostFacts worker=worker.clone() host/>
-            <div class="worker-side">
-                <Reach worker=worker.clone()/>
-                <Events events/>
-            </div>
+            <Drawn part=Part::Worker/>
+            <Devices worker=worker.clone() networks/>
             <section class="panel section manage without-script" id="manage">
                 <LabelsForm worker=worker.clone()/>
                 <MaintenanceForm worker=worker.clone()/>

@@ -19,7 +19,7 @@ use crate::preferences::use_layout;
 use crate::reactive::{each_worker, effect, memo};
 use crate::session::UiError;
 pub use banner::Banner;
-pub use card::{DevicesLine, Heartbeat, Labels};
+pub use card::{DevicesLine, Labels};
 pub use chip_tip::{ChipTip, ChipTipView};
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
