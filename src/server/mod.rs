@@ -40,6 +40,7 @@ use registry::Registry;
 use registry::assess::Policy;
 use registry::time::{ServerClock, system_ms};
 use rest::Streams;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::workers::StoredWorker;
@@ -158,7 +159,7 @@ impl Server {
             server_key: keys.public(),
             link_acceptor,
         };
-        state.start_jobs(&flusher, decider);
+        state.start_jobs(&flusher, decider, &config.data_dir);
         Ok(Self { state, flusher, tls, jobs: jobs_end.drop_guard() })
     }
 
@@ -210,7 +211,7 @@ fn note_downtime(journal: &Journal, stored: &[StoredWorker], offline_timeout: Du
 }
 
 impl ServerState {
-    fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>) {
+    fn start_jobs(&self, flusher: &Flusher, decider: Arc<membership::Decider>, data_dir: &Path) {
         let Self { registry, announcer, load, journal, supervisor, links, watching, tunnels, .. } = self.clone();
         supervisor.start("decide about workers", move |job| membership::run(decider.clone(), job));
         supervisor.start("announce changes", {
@@ -225,7 +226,14 @@ impl ServerState {
             let links = links.clone();
             move |job| give_back::run(links.clone(), job)
         });
-        supervisor.start("probe workers", move |job| probe::run(registry.clone(), links.clone(), job));
+        supervisor.start("probe workers", {
+            let links = links.clone();
+            move |job| probe::run(registry.clone(), links.clone(), job)
+        });
+        supervisor.start("renew certificates of tunnels", {
+            let (tunnels, links, data_dir) = (tunnels.clone(), links.clone(), data_dir.to_owned());
+            move |job| tunnels::renewal::run(tunnels.clone(), links.clone(), data_dir.clone(), job)
+        });
         supervisor.start("tell workers of their tunnels", move |job| tunnels::run(tunnels.clone(), job));
         let flusher = flusher.clone();
         supervisor.start("write to the database", move |job| flush::run(flusher.clone(), job));

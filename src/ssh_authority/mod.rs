@@ -5,14 +5,14 @@
 
 mod register;
 
-pub use register::{Grant, Signed};
+pub use register::{Grant, Held, Signed};
 
 use crate::data_dir::{DataDir, DataDirError};
 use chrono::{DateTime, TimeDelta, Utc};
-use register::Register;
+use register::{Due, Register};
 use rustix::fs::FlockOperation;
 use ssh::ca::{CertificateAuthority, Network, SignError, UserCertificate, WriteListError};
-use ssh::{Certificate, KeyFileError, PublicKey, Validity};
+use ssh::{KeyFileError, PublicKey, Validity};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -149,8 +149,8 @@ impl Authority {
         Ok(self.register()?.signed)
     }
 
-    /// Signs a certificate for what is granted, and remembers it.
-    pub fn sign(&self, grant: &Grant, now: DateTime<Utc>) -> Result<Certificate, AuthorityError> {
+    /// Signs a certificate for what is granted, and remembers it. In OpenSSH's format.
+    pub fn sign(&self, grant: &Grant, now: DateTime<Utc>) -> Result<String, AuthorityError> {
         let _lock = self.lock()?;
         let mut register = self.register()?;
         if let Some(at) = register.revoked_at(&grant.public_key) {
@@ -159,13 +159,22 @@ impl Authority {
         self.sign_and_write(&mut register, grant, now)
     }
 
-    /// A new certificate for a key, with what was granted to it last, when two thirds of that one's life are over; None
-    /// when it is not due, or the key may have none.
-    pub fn renew(&self, public_key: &str, now: DateTime<Utc>) -> Result<Option<Certificate>, AuthorityError> {
+    /// What the holder of a key is to get in place of the certificate that it has: a new one when two thirds of the last
+    /// one's life are over, with what was granted then; the last one when it does not have that; None when it has it, or
+    /// may have none.
+    pub fn renew(
+        &self,
+        public_key: &str,
+        held: Option<&Held>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<String>, AuthorityError> {
         let _lock = self.lock()?;
         let mut register = self.register()?;
-        let Some(grant) = register.due(public_key, now) else { return Ok(None) };
-        self.sign_and_write(&mut register, &grant, now).map(Some)
+        match register.due(public_key, held, now) {
+            None => Ok(None),
+            Some(Due::Last(certificate)) => Ok(Some(certificate)),
+            Some(Due::New(grant)) => self.sign_and_write(&mut register, &grant, now).map(Some),
+        }
     }
 
     /// Sees to it that neither these keys nor their certificates are good any more, and tells which certificates that are.
@@ -182,7 +191,7 @@ impl Authority {
         register: &mut Register,
         grant: &Grant,
         now: DateTime<Utc>,
-    ) -> Result<Certificate, AuthorityError> {
+    ) -> Result<String, AuthorityError> {
         let key = self.key()?;
         let serial = register.next_serial();
         let validity = Validity { after: now - EARLY, before: Some(now + grant.lifetime()) };
@@ -194,7 +203,8 @@ impl Authority {
             validity,
             source_addresses: grant.networks()?,
         })?;
-        register.add(grant, serial, now);
+        let certificate = certificate.to_openssh().map_err(|error| SignError::Format(error.to_string()))?;
+        register.add(grant, serial, certificate.clone(), now);
         // what was signed is known before anybody has it
         self.write_register(register, &key)?;
         Ok(certificate)

@@ -41,6 +41,26 @@ pub struct Signed {
     pub until: DateTime<Utc>,
     /// Since when it is not good, whatever it says.
     pub revoked: Option<DateTime<Utc>>,
+    /// The certificate itself, in OpenSSH's format: it may have to be handed over once more.
+    pub certificate: String,
+}
+
+/// The certificate that a key's holder has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its number.
+    pub serial: u64,
+    /// Until when it is good, in milliseconds since 1970; None for ever.
+    pub valid_before_ms: Option<i64>,
+}
+
+/// What the holder of a key is to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// A new certificate for this.
+    New(Grant),
+    /// The last one, which it does not have.
+    Last(String),
 }
 
 /// All that an authority remembers.
@@ -82,7 +102,7 @@ impl Register {
         serial(self.last_serial.saturating_add(1))
     }
 
-    pub fn add(&mut self, grant: &Grant, serial: NonZeroU64, now: DateTime<Utc>) {
+    pub fn add(&mut self, grant: &Grant, serial: NonZeroU64, certificate: String, now: DateTime<Utc>) {
         self.last_serial = serial.get();
         self.signed.retain(|signed| signed.until + KEPT_AFTER_END > now);
         self.signed.push(Signed {
@@ -91,6 +111,7 @@ impl Register {
             at: now,
             until: now + grant.lifetime(),
             revoked: None,
+            certificate,
         });
     }
 
@@ -99,15 +120,24 @@ impl Register {
         revoked_at(&self.revoked_keys, public_key)
     }
 
-    /// What a key is to get a new certificate for.
-    pub fn due(&self, public_key: &str, now: DateTime<Utc>) -> Option<Grant> {
+    /// What the holder of a key is to get, which has `held`.
+    pub fn due(&self, public_key: &str, held: Option<&Held>, now: DateTime<Utc>) -> Option<Due> {
         if self.revoked_at(public_key).is_some() {
             return None;
         }
         let of_key = |signed: &&Signed| same_key(&signed.grant.public_key, public_key);
         let last = self.signed.iter().rev().find(of_key)?;
-        let is_due = now >= last.at + last.grant.lifetime() * 2 / 3;
-        (last.grant.is_renewed && is_due).then(|| last.grant.clone())
+        if !last.grant.is_renewed {
+            return None;
+        }
+        if now >= last.at + last.grant.lifetime() * 2 / 3 {
+            return Some(Due::New(last.grant.clone()));
+        }
+        let is_better = held.is_none_or(|held| {
+            let until_ms = held.valid_before_ms.unwrap_or(i64::MAX);
+            held.serial != last.serial && until_ms < last.until.timestamp_millis()
+        });
+        is_better.then(|| Due::Last(last.certificate.clone()))
     }
 
     pub fn revoke(&mut self, what: &Revocation, now: DateTime<Utc>) -> Result<Vec<Signed>, AuthorityError> {

@@ -1,4 +1,5 @@
 use super::*;
+use ssh::Certificate;
 use ssh::ca::CertificateFacts;
 use std::process::Command;
 
@@ -34,12 +35,21 @@ impl Host {
     }
 
     /// Whether OpenSSH takes this certificate for revoked.
-    fn is_revoked(&self, authority: &Authority, certificate: &Certificate) -> bool {
+    fn is_revoked(&self, authority: &Authority, certificate: &str) -> bool {
         let file = self.dir.path().join("tried-cert.pub");
-        ssh::ca::write_certificate(&file, certificate).unwrap();
+        std::fs::write(&file, certificate).unwrap();
         let asked = Command::new("ssh-keygen").arg("-Qf").arg(authority.revoked_file()).arg(&file).output().unwrap();
         !asked.status.success()
     }
+}
+
+fn facts(certificate: &str) -> CertificateFacts {
+    CertificateFacts::of(&certificate.parse::<Certificate>().unwrap())
+}
+
+fn held(certificate: &str) -> Held {
+    let facts = facts(certificate);
+    Held { serial: facts.serial, valid_before_ms: facts.validity.before.map(|before| before.timestamp_millis()) }
 }
 
 #[test]
@@ -59,7 +69,7 @@ fn a_certificate_holds_what_was_granted() {
     let host = Host::new();
     let authority = Authority::init(&host.data()).unwrap();
     let now = Utc::now();
-    let facts = CertificateFacts::of(&authority.sign(&host.grant("bastion-01"), now).unwrap());
+    let facts = facts(&authority.sign(&host.grant("bastion-01"), now).unwrap());
     assert_eq!((facts.key_id.as_str(), facts.serial, facts.principals), ("bastion-01", 1, vec!["tunnel".to_owned()]));
     assert_eq!(facts.source_address.as_deref(), Some("10.0.0.0/8"));
     assert_eq!(facts.extensions, ["permit-port-forwarding"]);
@@ -72,14 +82,28 @@ fn a_certificate_is_renewed_after_two_thirds_of_its_life_with_the_same_rights() 
     let host = Host::new();
     let authority = Authority::init(&host.data()).unwrap();
     let (grant, now) = (host.grant("bastion-01"), Utc::now());
-    authority.sign(&grant, now).unwrap();
-    let after = |hours| now + TimeDelta::hours(hours);
-    assert!(authority.renew(&grant.public_key, after(7 * 16 - 1)).unwrap().is_none());
-    let renewed = CertificateFacts::of(&authority.renew(&grant.public_key, after(7 * 16)).unwrap().unwrap());
-    assert_eq!((renewed.serial, renewed.key_id.as_str()), (2, "bastion-01"));
-    assert!(authority.renew(&grant.public_key, after(7 * 16)).unwrap().is_none());
+    let first = authority.sign(&grant, now).unwrap();
+    let renew = |certificate: &str, hours| {
+        authority.renew(&grant.public_key, Some(&held(certificate)), now + TimeDelta::hours(hours)).unwrap()
+    };
+    assert_eq!(renew(&first, 7 * 16 - 1), None);
+    let second = renew(&first, 7 * 16).unwrap();
+    assert_eq!((facts(&second).serial, facts(&second).key_id.as_str()), (2, "bastion-01"));
+    assert_eq!(renew(&second, 7 * 16), None);
     let stranger = host.grant("stranger");
-    assert!(authority.renew(&stranger.public_key, after(1000)).unwrap().is_none());
+    assert!(authority.renew(&stranger.public_key, None, now).unwrap().is_none());
+}
+
+#[test]
+fn a_certificate_that_did_not_arrive_is_handed_over_once_more() {
+    let host = Host::new();
+    let authority = Authority::init(&host.data()).unwrap();
+    let (grant, now) = (host.grant("bastion-01"), Utc::now());
+    let first = authority.sign(&grant, now).unwrap();
+    assert_eq!(authority.renew(&grant.public_key, None, now).unwrap().as_ref(), Some(&first));
+    let later = now + TimeDelta::days(5);
+    let second = authority.renew(&grant.public_key, Some(&held(&first)), later).unwrap();
+    assert_eq!(authority.renew(&grant.public_key, Some(&held(&first)), later).unwrap(), second);
 }
 
 #[test]
@@ -88,7 +112,7 @@ fn who_is_not_to_be_renewed_is_not() {
     let authority = Authority::init(&host.data()).unwrap();
     let grant = Grant { is_renewed: false, ..host.grant("guest") };
     authority.sign(&grant, Utc::now()).unwrap();
-    assert!(authority.renew(&grant.public_key, Utc::now() + TimeDelta::days(6)).unwrap().is_none());
+    assert!(authority.renew(&grant.public_key, None, Utc::now() + TimeDelta::days(6)).unwrap().is_none());
 }
 
 #[test]
@@ -105,7 +129,7 @@ fn a_revoked_key_gets_nothing_more_and_its_certificates_are_on_the_list() {
     let states = [&first, &second, &other].map(|certificate| host.is_revoked(&authority, certificate));
     assert_eq!(states, [true, true, false]);
     assert!(matches!(authority.sign(&bad, now), Err(AuthorityError::Revoked { .. })));
-    assert!(authority.renew(&bad.public_key, now + TimeDelta::days(6)).unwrap().is_none());
+    assert!(authority.renew(&bad.public_key, None, now + TimeDelta::days(6)).unwrap().is_none());
 }
 
 #[test]
@@ -127,7 +151,7 @@ fn two_that_sign_at_once_give_different_numbers() {
     let authority = Authority::init(&host.data()).unwrap();
     let grant = host.grant("bastion");
     let mut serials: Vec<u64> = std::thread::scope(|scope| {
-        let sign = || scope.spawn(|| CertificateFacts::of(&authority.sign(&grant, Utc::now()).unwrap()).serial);
+        let sign = || scope.spawn(|| facts(&authority.sign(&grant, Utc::now()).unwrap()).serial);
         let threads: Vec<_> = (0..8).map(|_| sign()).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });

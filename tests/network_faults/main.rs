@@ -12,6 +12,7 @@
 
 mod addresses;
 mod cables;
+mod certificates;
 mod clocks;
 mod field;
 mod identity;
@@ -36,7 +37,7 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Scenario; 27] = scenarios! {
+const SCENARIOS: [Scenario; 31] = scenarios! {
     addresses:
         a_worker_with_many_interfaces_reports_the_one_that_leads_to_the_server,
         a_worker_behind_a_firewall_is_ready_through_its_link;
@@ -60,6 +61,11 @@ const SCENARIOS: [Scenario; 27] = scenarios! {
     middlemen:
         a_link_through_a_bastion_comes_back_when_the_bastion_was_restarted,
         a_link_through_nginx_outlives_a_reload_and_comes_back_after_a_restart;
+    certificates:
+        a_certificate_is_renewed_under_an_open_session_and_used_by_the_next_one,
+        an_expired_certificate_is_named_and_a_new_one_lets_the_tunnel_in,
+        a_revoked_certificate_and_one_for_another_user_are_refused,
+        a_certificate_that_is_not_valid_yet_is_blamed_on_the_clock;
     tunnels:
         the_reports_own_ssh_commands_bring_a_worker_in,
         a_tunnel_agent_alone_brings_two_workers_in_both_ways,

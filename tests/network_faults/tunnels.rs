@@ -11,32 +11,32 @@ use std::net::Ipv4Addr;
 use std::thread::sleep;
 use std::time::Duration;
 
-const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 10);
-const NPU: Ipv4Addr = Ipv4Addr::new(198, 18, 20, 20);
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 10);
+pub const NPU: Ipv4Addr = Ipv4Addr::new(198, 18, 20, 20);
 const GPU: Ipv4Addr = Ipv4Addr::new(198, 18, 30, 30);
 const BASTION: [Ipv4Addr; 3] =
     [Ipv4Addr::new(198, 18, 10, 1), Ipv4Addr::new(198, 18, 20, 1), Ipv4Addr::new(198, 18, 30, 1)];
 const HEALTH_PORT: u16 = 10150;
 
-struct Lab {
-    field: Field,
-    bastion: Host,
-    npu: Host,
+pub struct Lab {
+    pub field: Field,
+    pub bastion: Host,
+    pub npu: Host,
     gpu: Host,
     /// To the server, to the NPU worker, to the GPU worker.
     cables: [Cable; 3],
-    ssh: Ssh,
+    pub ssh: Ssh,
     servers: [Option<SshServer>; 3],
     folders: [WorkerFolder; 2],
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::with(&[])
     }
 
     /// With these lines in the `sshd_config` of the NPU worker's host.
-    fn with(npu_settings: &[&str]) -> Self {
+    pub fn with(npu_settings: &[&str]) -> Self {
         assert!(netlab::is_inside_as_root(), "OpenSSH becomes other users, which takes root: run this test as root");
         let field = Field::new();
         let [bastion, npu, gpu] = ["bastion", "npu", "gpu"].map(|name| Host::new(name).unwrap());
@@ -60,7 +60,7 @@ impl Lab {
         self.start_worker(&self.npu, "npu", &["--worker-ip", "127.0.0.1", "--worker-port", "10150"])
     }
 
-    fn start_worker(&self, host: &Host, name: &str, arguments: &[&str]) -> Worker {
+    pub fn start_worker(&self, host: &Host, name: &str, arguments: &[&str]) -> Worker {
         let folder = if name == "npu" { &self.folders[0] } else { &self.folders[1] };
         let arguments = [&["--worker-name", name], arguments].concat();
         Worker::start(host, gpustack(), folder, "http://127.0.0.1:8090", &arguments, &[]).unwrap()
@@ -87,22 +87,27 @@ impl Lab {
     }
 
     /// Ends the sshd of the NPU worker's host with all its sessions.
-    fn end_npu_sshd(&mut self) {
+    pub fn end_npu_sshd(&mut self) {
         self.servers[1] = None;
         self.npu.kill_all("sshd").unwrap();
     }
 
-    fn start_npu_sshd(&mut self, settings: &[&str]) {
-        self.servers[1] = Some(self.ssh.serve_with(&self.npu, settings).unwrap());
+    pub fn start_npu_sshd(&mut self, settings: &[&str]) {
+        self.start_npu_sshd_under(&[], settings);
+    }
+
+    /// Under a program that changes what it sees.
+    pub fn start_npu_sshd_under(&mut self, wrapper: &[&str], settings: &[&str]) {
+        self.servers[1] = Some(self.ssh.serve_under(&self.npu, wrapper, settings).unwrap());
     }
 }
 
-fn is_up(forward: &Value) -> bool {
+pub fn is_up(forward: &Value) -> bool {
     forward["state"] == "up"
 }
 
 /// Whether the forward does not work, for this reason.
-fn has_reason(forward: &Value, state: &str, reason: &str) -> bool {
+pub fn has_reason(forward: &Value, state: &str, reason: &str) -> bool {
     forward["state"] == state && forward["fault"]["reason"] == reason
 }
 

@@ -45,7 +45,8 @@ pub use status::{
 };
 pub use tunnel::{
     AgentPlace, Availability, CERTIFICATE_PATH, CUTS_REPORTED, CertificateReport, CertificateView, FaultCause,
-    ForwardCut, ForwardDirection, ForwardReport, ForwardRole, ForwardState, SshStep, TUNNELS_PATH, TunnelAgent,
-    TunnelAgentId, TunnelAgentRequest, TunnelAgentResponse, TunnelAgentUuid, TunnelFault, TunnelReport, WorkerTunnel,
+    ForwardCut, ForwardDirection, ForwardReport, ForwardRole, ForwardState, NewCertificate, SshStep, TUNNELS_PATH,
+    TunnelAgent, TunnelAgentId, TunnelAgentRequest, TunnelAgentResponse, TunnelAgentUuid, TunnelFault, TunnelReport,
+    WorkerTunnel,
 };
 pub use worker::{ApiKey, ApiKeyCreate, Maintenance, SystemReserved, User, Worker, WorkerChange, WorkerReport};

@@ -246,6 +246,13 @@ pub struct CertificateView {
     pub valid_before_ms: Option<i64>,
 }
 
+/// What the server sends to [`CERTIFICATE_PATH`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewCertificate {
+    /// In OpenSSH's format.
+    pub certificate: String,
+}
+
 /// Why a forward does not work, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -48,11 +48,17 @@ impl Ssh {
 
     /// Starts it with further lines of `sshd_config(5)`, which come before the others and so win over them.
     pub fn serve_with(&self, host: &Host, settings: &[&str]) -> Result<SshServer> {
+        self.serve_under(host, &[], settings)
+    }
+
+    /// Starts it with `wrapper` before it, as `faketime`, which changes what it sees.
+    pub fn serve_under(&self, host: &Host, wrapper: &[&str], settings: &[&str]) -> Result<SshServer> {
         let common = std::fs::read_to_string(self.folder.path().join("sshd_config"))?;
         let config = self.folder.path().join(format!("sshd_config-{}", host.namespace()));
         std::fs::write(&config, format!("{}\n{common}", settings.join("\n")))?;
-        let mut command = host.command("/usr/sbin/sshd");
-        command.args(["-D", "-e", "-f"]).arg(config).stdin(Stdio::null());
+        let mut words = wrapper.iter().copied().chain(["/usr/sbin/sshd"]);
+        let mut command = host.command(words.next().context("no program")?);
+        command.args(words).args(["-D", "-e", "-f"]).arg(config).stdin(Stdio::null());
         let process = Process::start(&mut command).context("install the package openssh-server")?;
         until("sshd at work", || if host.listens(SSH_PORT).unwrap_or(false) { Ok(()) } else { Err("nobody") });
         Ok(SshServer(process))

@@ -11,10 +11,10 @@ use clap::{Args, Subcommand};
 use ssh::PublicKey;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-const DAY_S: u32 = 24 * 3600;
 /// Longer ones are what certificates are to replace.
-const LONGEST_DAYS: u32 = 366;
+const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// What to do with it.
 #[derive(Debug, Subcommand)]
@@ -46,9 +46,9 @@ pub struct SignArgs {
     /// An address or network from which its holder may come; may be given more than once [default: any]
     #[arg(long = "source-address", value_name = "NETWORK")]
     source_addresses: Vec<String>,
-    /// For how many days
-    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=i64::from(LONGEST_DAYS)))]
-    days: u32,
+    /// For how long: a number with `m`, `h` or `d` behind it
+    #[arg(long, value_name = "TIME", default_value = "7d")]
+    valid_for: String,
     /// Do not give the key's tunnel agent a new certificate by itself when two thirds of the time are over
     #[arg(long)]
     no_renewal: bool,
@@ -179,20 +179,29 @@ fn sign(args: SignArgs) -> Result<(), CommandError> {
         key_id,
         principals: args.principals,
         source_addresses: args.source_addresses,
-        lifetime_s: args.days * DAY_S,
+        lifetime_s: lifetime_s(&args.valid_for)?,
         is_renewed: !args.no_renewal,
     };
     let authority = Authority::open(&data_dir(&args.server)?)?;
     let certificate = authority.sign(&grant, Utc::now())?;
     let out = args.out.unwrap_or_else(|| certificate_file(&args.key));
-    ssh::ca::write_certificate(&out, &certificate).map_err(CommandError::failed)?;
+    std::fs::write(&out, format!("{}\n", certificate.trim_end()))
+        .map_err(|error| CommandError::failed(format!("cannot write {}: {error}", out.display())))?;
     output::print(&format!(
-        "{} is good for {} days, as {}. Put it beside the private key.\n",
+        "{} is good for {}, as {}. Put it beside the private key.\n",
         out.display(),
-        args.days,
+        args.valid_for,
         grant.principals.join(", ")
     ))?;
     Ok(())
+}
+
+fn lifetime_s(text: &str) -> Result<u32, CommandError> {
+    let lifetime = config::length_of_time(text).filter(|lifetime| !lifetime.is_zero() && *lifetime <= LONGEST);
+    let lifetime = lifetime.ok_or_else(|| {
+        CommandError::usage(format!("--valid-for is `{text}`; write a time up to 366d, such as 7d, 12h or 30m"))
+    })?;
+    u32::try_from(lifetime.as_secs()).map_err(CommandError::usage)
 }
 
 fn revoke(args: &RevokeArgs) -> Result<(), CommandError> {

@@ -8,6 +8,7 @@ pub mod check;
 mod dependence;
 pub mod facts;
 mod listen;
+pub mod renewal;
 mod rules;
 
 use crate::server::error::ApiError;

@@ -4,7 +4,10 @@ use super::certificates::{self, KeyFile};
 use super::probe::Expected;
 use super::view::View;
 use crate::worker::{JoinError, Line, Member, SessionEnd};
-use api::{CERTIFICATE_PATH, PROTOCOL_VERSION, TUNNELS_PATH, TunnelAgentRequest, TunnelAgentResponse, TunnelAgentUuid};
+use api::{
+    CERTIFICATE_PATH, NewCertificate, PROTOCOL_VERSION, TUNNELS_PATH, TunnelAgentRequest, TunnelAgentResponse,
+    TunnelAgentUuid,
+};
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
@@ -155,13 +158,6 @@ async fn tell(State(Asked { view, stop }): State<Asked>) -> Body {
         let piece: Bytes = pieces.recv().await?;
         Some((Ok::<_, Infallible>(piece), pieces))
     }))
-}
-
-/// What the server sends, in the words of `src/server/tunnels`.
-#[derive(serde::Deserialize)]
-struct NewCertificate {
-    /// In OpenSSH's format.
-    certificate: String,
 }
 
 async fn take_certificate(State(Asked { view, .. }): State<Asked>, Json(new): Json<NewCertificate>) -> Response {
