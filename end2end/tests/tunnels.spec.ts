@@ -69,18 +69,23 @@ test('the page shows what agents tell, follows it, and keeps what a gone one tol
   await expect(row).toContainText('99.93 %');
   await expect(page.locator('.certificates-table tr').filter({ hasText: '/root/.ssh/old' })).toContainText('Expires soon');
 
-  await agent.report(reporting([serverHere(), toWorker('npu-1', 21), broken(toWorker('npu-2', 22))], { certificates, refused_config: 'tunnels.yaml:7: worker "npu-3" has no ssh' }));
+  await agent.report(reporting([serverHere(), toWorker('npu-1', 21), broken(toWorker('npu-2', 22))], { certificates, refused_config: 'tunnels.yaml:7: <img src=x onerror=alert(1)>' }));
   await expect(row).toContainText('Down', { timeout: 30_000 });
   await expect(row).toContainText('10.20.0.22:22 does not answer: nothing comes back.');
   await row.getByText('2 cuts').click();
   await expect(row).toContainText('goes on');
-  await expect(page.getByText('tunnels.yaml:7')).toBeVisible();
+  await expect(page.getByText('tunnels.yaml:7: <img src=x onerror=alert(1)>')).toBeVisible();
+  await expect(page.locator('main img')).toHaveCount(0);
   await expect(page.locator('.topology').getByRole('link', { name: 'npu-2' })).toContainText('Down');
 
   await page.getByRole('link', { name: 'In trouble' }).click();
   await expect(page).toHaveURL(/state=trouble/);
   await expect(page.locator('.forwards-table > tbody > tr')).toHaveCount(1);
-  await page.goto(`${server.url}/tunnels?worker=npu-1`);
+  await page.goto(`${server.url}/tunnels?sort=round_trip`);
+  await hydrated(page);
+  await page.locator('select[name=worker]').selectOption('npu-1');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  await page.waitForURL(/sort=round_trip.*worker=npu-1/);
   await hydrated(page);
   await expect(page.locator('.forwards-table > tbody > tr')).toHaveCount(1);
   await expect(page.locator('.forwards-table')).toContainText('npu-1.server');

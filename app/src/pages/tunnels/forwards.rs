@@ -65,7 +65,7 @@ fn filters(agents: &[TunnelAgent], query: &TunnelQuery, asked: &Asked) -> AnyVie
                 {chip(words.troubled, Some(Icon::Warning), true)}
             </ul>
             <form class="toolbar-right" method="get" action=paths::TUNNELS>
-                {query.only_trouble.then(|| view! { <input type="hidden" name="state" value="trouble"/> }.into_any())}
+                {query.kept().map(|(name, value)| view! { <input type="hidden" name=name value=value/> }.into_any()).collect_view()}
                 {choice("agent", words.agent, &names, query.agent.as_deref(), asked)}
                 {choice("worker", words.worker, &workers, query.worker.as_deref(), asked)}
                 <button class="button">{words.filter}</button>

@@ -89,22 +89,21 @@ impl TunnelQuery {
 
     /// The address that asks for this.
     pub fn address(&self) -> String {
-        let mut parts = Vec::new();
-        if self.only_trouble {
-            parts.push("state=trouble".to_owned());
-        }
+        let mut parts: Vec<String> = self.kept().map(|(key, value)| format!("{key}={value}")).collect();
         let named = [("agent", &self.agent), ("worker", &self.worker)];
         parts.extend(named.iter().filter_map(|(key, name)| Some(format!("{key}={}", escape_query(name.as_deref()?)))));
-        if self.sort != TunnelSort::default() {
-            parts.push(format!("sort={}", self.sort.word()));
-        }
-        if self.reversed {
-            parts.push("order=reversed".to_owned());
-        }
         if self.page > 0 {
             parts.push(format!("page={}", self.page + 1));
         }
         if parts.is_empty() { paths::TUNNELS.to_owned() } else { format!("{}?{}", paths::TUNNELS, parts.join("&")) }
+    }
+
+    /// What stays when another agent or worker is chosen, as fields of a form.
+    pub fn kept(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let state = self.only_trouble.then_some(("state", "trouble"));
+        let sort = (self.sort != TunnelSort::default()).then_some(("sort", self.sort.word()));
+        let order = self.reversed.then_some(("order", "reversed"));
+        [state, sort, order].into_iter().flatten()
     }
 
     /// Whether it leaves something out.
