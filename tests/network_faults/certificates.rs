@@ -76,12 +76,12 @@ impl Certified {
     fn start_agent(&self, wrapper: &[&str]) -> TunnelAgent {
         TunnelAgent::start(&self.lab.bastion, gpustack(), &self.folder, wrapper).unwrap()
     }
+}
 
-    /// The number of the certificate that the agent has.
-    fn serial(&self, agent: &TunnelAgent) -> Result<u64, String> {
-        let status = agent.status(gpustack()).map_err(|error| error.to_string())?;
-        status["certificates"][0]["certificate"]["serial"].as_u64().ok_or_else(|| status.to_string())
-    }
+/// The number of the certificate that the agent has.
+fn serial(agent: &TunnelAgent) -> Result<u64, String> {
+    let status = agent.status(gpustack()).map_err(|error| error.to_string())?;
+    status["certificates"][0]["certificate"]["serial"].as_u64().ok_or_else(|| status.to_string())
 }
 
 /// Runs `gpustack tunnel` with these words.
@@ -102,8 +102,8 @@ pub fn a_certificate_is_renewed_under_an_open_session_and_used_by_the_next_one()
     let _worker = certified.lab.start_worker(&certified.lab.npu, "npu", &[]);
     certified.lab.field.settled_when("npu", is_ready_by_link);
     let link = certified.lab.field.settled_link("npu");
-    assert_eq!(certified.serial(&agent), Ok(1));
-    until("a renewed certificate", || match certified.serial(&agent) {
+    assert_eq!(serial(&agent), Ok(1));
+    until("a renewed certificate", || match serial(&agent) {
         Ok(2) => Ok(()),
         other => Err(other),
     });

@@ -7,6 +7,7 @@ use netlab::{
     until,
 };
 use serde_json::Value;
+use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::thread::sleep;
 use std::time::Duration;
@@ -283,14 +284,13 @@ pub fn thirty_tunnels_at_once_all_come_about() {
     lab.end_npu_sshd();
     lab.start_npu_sshd(&["MaxStartups 10:30:100", "PermitUserEnvironment no"]);
     let mut forwards = String::from("forwards:\n");
-    for number in 0..30 {
+    for number in 0..30_u8 {
         // one session each: the way is another one
-        let port = 9000 + number;
-        forwards.push_str(&format!(
-            "  f{number}: {{remote: \"127.0.0.1:{port}\", target: \"{SERVER}:8090\", ssh: \"root@{}\"}}\n",
-            Ipv4Addr::new(198, 18, 20, 100 + number as u8)
-        ));
-        lab.npu.run(&format!("ip addr add 198.18.20.{}/24 dev eth0", 100 + number)).unwrap();
+        let address = Ipv4Addr::new(198, 18, 20, 100 + number);
+        let listen = format!("127.0.0.1:{}", 9000 + u16::from(number));
+        writeln!(forwards, "  f{number}: {{remote: \"{listen}\", target: \"{SERVER}:8090\", ssh: \"root@{address}\"}}")
+            .unwrap();
+        lab.npu.run(&format!("ip addr add {address}/24 dev eth0")).unwrap();
     }
     let (agent, _folder) = lab.start_agent(&lab.config(&format!("report: false\n{forwards}")));
     for number in 0..30 {

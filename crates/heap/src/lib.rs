@@ -21,7 +21,7 @@ pub fn settle() {
 }
 
 /// Gives the system what is free in the middle of the heap. A burst of handshakes leaves holes between what stays, which
-/// the allocator keeps by itself (malloc_trim(3)). It takes some milliseconds, in which nobody else gets memory.
+/// the allocator keeps by itself (`malloc_trim(3)`). It takes some milliseconds, in which nobody else gets memory.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: malloc_trim takes a number, and the allocator's own lock.

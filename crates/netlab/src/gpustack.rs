@@ -284,9 +284,13 @@ impl TunnelAgent {
     pub fn forward(&self, gpustack: &Path, id: &str, what: &str, is_wished: impl Fn(&Value) -> bool) -> Value {
         until(&format!("{id} {what}"), || {
             let status = self.status(gpustack).map_err(|error| error.to_string())?;
-            let forwards = status["forwards"].as_array().cloned().unwrap_or_default();
-            let forward = forwards.into_iter().find(|forward| forward["id"] == id).ok_or_else(|| status.to_string())?;
-            if is_wished(&forward) { Ok(forward) } else { Err(forward.to_string()) }
+            let mut forwards = status.get("forwards").and_then(Value::as_array).into_iter().flatten();
+            let forward = forwards.find(|forward| forward.get("id").is_some_and(|other| other == id));
+            match forward {
+                Some(forward) if is_wished(forward) => Ok(forward.clone()),
+                Some(forward) => Err(forward.to_string()),
+                None => Err(status.to_string()),
+            }
         })
     }
 

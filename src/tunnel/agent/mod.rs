@@ -1,8 +1,7 @@
 //! The tunnel agent: keeps the forwards of a plan, and tells how they are.
 //!
-//! A [`keeper`] for each forward makes it, probes through it, and makes it again. What becomes of them is on the
-//! [`board`], from which the server is told over a link ([`reporter`]) and `gpustack tunnel status` over a socket
-//! ([`status_socket`]).
+//! A `keeper` for each forward makes it, probes through it, and makes it again. What becomes of them is on the `board`,
+//! from which the server is told over a link (`reporter`), and `gpustack tunnel status` over a socket ([`status_socket`]).
 
 mod board;
 pub mod certificates;
@@ -218,7 +217,7 @@ async fn take_plans(mut plans: mpsc::Receiver<NewPlan>, fleet: &mut Fleet, view:
             }
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What an agent cannot change while it runs.
