@@ -239,6 +239,8 @@ pub struct JoinRequest {
     pub token: Argument,
     /// The wished name; the server finds a free one when absent.
     pub worker_name: Option<Argument>,
+    /// Where the server finds the worker, when that is not the worker's own address.
+    pub worker_ip: Option<Ipv4Addr>,
     /// Where the worker answers health checks, when it matters.
     pub worker_port: Option<u16>,
     /// How many `/dev/davinciN` the container gets.
@@ -327,6 +329,9 @@ fn worker_options(request: &JoinRequest, quoting: Quoting) -> Vec<String> {
     let mut words = vec![option("--server-url", &request.server_url.to_string(), quoting)];
     if let Some(fingerprint) = request.pin() {
         words.push(option("--server-fingerprint", fingerprint.as_str(), quoting));
+    }
+    if let Some(ip) = request.worker_ip {
+        words.push(option("--worker-ip", &ip.to_string(), quoting));
     }
     if let Some(port) = request.worker_port.filter(|port| *port != DEFAULT_WORKER_PORT) {
         words.push(option("--worker-port", &port.to_string(), quoting));
@@ -435,9 +440,10 @@ pub struct AgentConfig<'a> {
 pub fn tunnels_yaml(tunnels: &Tunnels, config: &AgentConfig<'_>) -> String {
     let AgentConfig { agent, worker, health_check } = config;
     let (login, check) = if *health_check {
-        (format!(", ssh: {}", tunnels.server.in_yaml()), ", health_check: true")
+        let check = format!(", health_check: true, health_port: {}", tunnels.worker_port);
+        (format!(", ssh: {}", tunnels.server.in_yaml()), check)
     } else {
-        (String::new(), "")
+        (String::new(), String::new())
     };
     let address = yaml_quoted(&format!("{}:{}", tunnels.server.bracketed_host(), tunnels.server_port));
     format!(
@@ -568,6 +574,7 @@ mod tests {
             server_url: ServerUrl::parse("http://10.0.0.1:8090").unwrap(),
             token: Argument::parse(TOKEN).unwrap(),
             worker_name: None,
+            worker_ip: None,
             worker_port: None,
             device_count: vendor.usual_device_count(),
             image: Image::parse("gpustack:0.1.0").unwrap(),

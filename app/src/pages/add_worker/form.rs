@@ -8,6 +8,7 @@ use super::command::{
 use crate::model::JoinInfo;
 use api::{ServerUrl, ServerUrlError};
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 
 /// How server and worker reach one another, as a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -255,7 +256,9 @@ impl JoinForm {
     fn host_plan(&self, defaults: &Defaults, faults: &mut Faults) -> Option<HostPlan> {
         let server_url = self.server_url(defaults, faults);
         let worker_name = faults.keep(Field::Name, self.worker_name());
-        let worker_port = self.worker_port(faults);
+        // led there, the server looks for the worker on its own host
+        let is_led_to_worker = self.network == Network::BehindTunnels && self.health_check;
+        let worker_port = if is_led_to_worker { Some(Some(defaults.worker_port)) } else { self.worker_port(faults) };
         let device_count = self.device_count(faults);
         let image = self.image(defaults, faults);
         let token = faults.keep_token(Argument::parse(&defaults.join.token));
@@ -266,6 +269,7 @@ impl JoinForm {
             server_url: server_url?,
             token: token?,
             worker_name: worker_name?,
+            worker_ip: is_led_to_worker.then_some(Ipv4Addr::LOCALHOST),
             worker_port: worker_port?,
             device_count: device_count?,
             image: image?,
@@ -529,6 +533,16 @@ mod tests {
             assert_eq!(join.contains("--worker-port 10160"), named, "{network}");
             assert!(!join.contains("--worker-ip") && !join.contains("-p 10150"), "{network}");
         }
+    }
+
+    #[test]
+    fn a_worker_that_health_checks_are_led_to_is_started_for_them() {
+        let query = [("network", "tunnels"), ("worker_login", "user@10.20.0.97"), (HEALTH_CHECK, "on")];
+        let plan = form(&[query.as_slice(), &[("server_login", "root@10.0.0.1")]].concat()).plan(&defaults());
+        let join = plan.host.unwrap().join;
+        assert!(join.contains("--worker-ip 127.0.0.1") && join.contains("--worker-port 10152"), "{join}");
+        let yaml = plan.tunnels.unwrap().yaml;
+        assert!(yaml.contains("health_check: true, health_port: 10152"), "{yaml}");
     }
 
     #[test]
