@@ -62,7 +62,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::Version(args) => version::run(args),
         Command::Token(args) => token::run(&args),
         Command::ResetAdminPassword(args) => reset_admin_password::run(&args),
-        Command::Devices(args) => devices::run(args),
+        Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(*args),
         Command::Tunnel(args) => tunnel::run(args),
         Command::DcmiReader(args) => dcmi_reader::run(&args),

@@ -36,6 +36,17 @@ fn wrong_usage_ends_with_status_2_and_names_what_is_wrong() {
 }
 
 #[test]
+fn devices_that_the_file_describes_are_shown_in_place_of_those_that_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config.yaml");
+    let text = "resources:\n  gpu_devices:\n    - {name: Ascend910B, vendor: Huawei, index: 0, memory: {total: 68719476736}, type: npu}\n";
+    std::fs::write(&config, text).unwrap();
+    let output = run(&["devices", "--json", "--config-file", config.to_str().unwrap()], &[]);
+    let shown: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&shown["items"][0]["name"], shown["items"].as_array().map(Vec::len)), (&"Ascend910B".into(), Some(1)));
+}
+
+#[test]
 fn wrong_tls_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let (data_dir, empty) = (dir.path().join("data"), dir.path().join("empty.pem"));
