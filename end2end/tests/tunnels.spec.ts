@@ -37,7 +37,7 @@ test('a server without agents says what they are and how to begin', async ({ pag
   await expect(file).toContainText('npu-198-97: {ssh: root@10.20.0.20}');
   await expect(file).not.toContainText('health_check');
   await page.getByLabel('second forward').check();
-  await expect(file).toContainText('npu-198-97: {ssh: root@10.20.0.20, health_check: true}');
+  await expect(file).toContainText('npu-198-97: {ssh: root@10.20.0.20, health_check: true, health_port: ');
   await expect(file).toContainText(', ssh: root@10.0.0.1}');
 });
 

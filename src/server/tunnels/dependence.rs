@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Forwards through forwards, one after the other; longer chains are a mistake.
 const CHAIN_MAX: usize = 8;
 
+/// More than any rank of a trouble.
+const OTHER_RANK: u8 = 10;
+
 /// The forwards of one report, and how they hang together.
 struct Graph<'a> {
     forwards: &'a [ForwardReport],
@@ -100,13 +103,15 @@ struct Found {
 
 impl Found {
     fn note(&mut self, role: ForwardRole, new: &Ranked) {
+        // that something else is forwarded for a worker explains less than that its server's port is not
+        let new = Ranked { rank: new.rank + if role == ForwardRole::Other { OTHER_RANK } else { 0 }, ..new.clone() };
         let place = match role {
             ForwardRole::ServerHere | ForwardRole::ServerAtWorker | ForwardRole::Other => &mut self.to_server,
             ForwardRole::WorkerHere | ForwardRole::WorkerAtServer => &mut self.to_worker,
         };
         let key = |ranked: &Ranked| (ranked.rank, ranked.trouble.since);
-        if place.as_ref().is_none_or(|known| key(new) < key(known)) {
-            *place = Some(new.clone());
+        if place.as_ref().is_none_or(|known| key(&new) < key(known)) {
+            *place = Some(new);
         }
     }
 
@@ -263,6 +268,15 @@ pub(crate) mod tests {
         let early = ForwardReport { state_age_ms: 20_000, ..forward("early", ForwardState::Down) };
         let agents = [connected(vec![older, late, early])];
         assert_eq!(to_server(&agents, "npu-1"), Some(trouble(Some("early"), 80)));
+    }
+
+    #[test]
+    fn what_is_forwarded_besides_explains_less_than_the_way_to_the_server() {
+        let other = ForwardReport { role: ForwardRole::Other, ..forward("metrics", ForwardState::Down) };
+        let alone = connected(vec![other.clone()]);
+        assert_eq!(to_server(&[alone], "npu-1").and_then(|trouble| trouble.forward).as_deref(), Some("metrics"));
+        let both = connected(vec![other, forward("npu-1.server", ForwardState::Degraded)]);
+        assert_eq!(to_server(&[both], "npu-1").and_then(|trouble| trouble.forward).as_deref(), Some("npu-1.server"));
     }
 
     #[test]
