@@ -115,6 +115,12 @@ impl KnownHosts {
         Self { own: own.into(), others }
     }
 
+    /// Whether anything is known of `host`: a key, or an authority that may vouch for it. Blocks.
+    pub fn has_any_for(&self, host: &Endpoint) -> Result<bool, KnownHostsError> {
+        let book = self.read()?;
+        Ok(book.has_authority_for(host) || !book.algorithms(host).is_empty())
+    }
+
     /// Writes down that `host` has this key, after somebody has decided so. Does nothing where that is known already.
     ///
     /// A file that knows another key for the host is left as it is: two keys would both be good, and the old one may be

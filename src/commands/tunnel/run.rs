@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs) -> Result<(), CommandError> {
 
 /// Reads and checks the file, and keeps the ports that were chosen.
 fn load(config: &Path) -> Result<Plan, FileError> {
-    let planned = file::load(config, &Surroundings::of_process())?;
+    let planned = file::load_to_run(config, &Surroundings::of_process())?;
     planned.ports.remember()?;
     Ok(planned.plan)
 }

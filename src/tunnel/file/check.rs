@@ -1,9 +1,11 @@
 //! The files that a `tunnels.yaml` names: whether they are there, private, and what they should be.
 
 use super::problem::{Fault, Problem};
-use super::{KeyFile, TunnelsFile};
+use super::{End, Host, KeyFile, TunnelsFile};
 use crate::config::JoinToken;
-use ssh::{Identity, KeyFileError};
+use crate::tunnel::plan::Plan;
+use ssh::{Endpoint, Identity, KeyFileError, KnownHosts};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,6 +27,35 @@ pub fn files(file: &TunnelsFile, used: &[Identity]) -> Vec<Problem> {
         Some(Problem::new(path.position, Fault::TokenFile { key: "token_file".to_owned(), detail }))
     });
     keys.chain(token).collect()
+}
+
+/// The SSH servers of the plan of which nobody knows whether they are the right ones. Which key they show is seen when they
+/// are connected to.
+pub fn host_keys(file: &TunnelsFile, plan: &Plan) -> Vec<Problem> {
+    let known = KnownHosts::new(&plan.known_hosts.own, plan.known_hosts.others.clone());
+    let used: BTreeSet<&Endpoint> =
+        plan.forwards.iter().flat_map(|forward| &forward.route).map(|hop| &hop.server).collect();
+    let hosts = hosts(file).filter(|host| used.contains(&host.server));
+    hosts.filter_map(|host| Some(Problem::new(host.position, host_key(&known, &host.server)?))).collect()
+}
+
+fn hosts(file: &TunnelsFile) -> impl Iterator<Item = &Host> {
+    let server = file.server.iter().filter_map(|server| server.host.as_ref());
+    let bastions = file.bastions.iter().filter_map(|bastion| bastion.host.as_ref());
+    let workers = file.workers.iter().filter_map(|worker| worker.host.as_ref());
+    let forwards = file.forwards.iter().filter_map(|forward| match &forward.end {
+        Some(End::Host(host)) => Some(host),
+        Some(End::Named(_)) | None => None,
+    });
+    server.chain(bastions).chain(workers).chain(forwards)
+}
+
+fn host_key(known: &KnownHosts, host: &Endpoint) -> Option<Fault> {
+    match known.has_any_for(host) {
+        Ok(true) => None,
+        Ok(false) => Some(Fault::HostKeyUnknown { host: host.to_string() }),
+        Err(error) => Some(Fault::KnownHosts { detail: error.to_string() }),
+    }
 }
 
 fn key_file(KeyFile { key, path, certificate, .. }: &KeyFile) -> Option<Fault> {

@@ -173,6 +173,17 @@ pub struct KeyFile {
 ///
 /// Nothing is written; who runs the plan calls [`PortBook::remember`] first.
 pub fn load(path: &Path, surroundings: &Surroundings) -> Result<Planned, FileError> {
+    load_all(path, surroundings).map(|(_, planned)| planned)
+}
+
+/// Like [`load`], for whoever is about to connect: an SSH server of which no key is known is wrong too.
+pub fn load_to_run(path: &Path, surroundings: &Surroundings) -> Result<Planned, FileError> {
+    let (file, planned) = load_all(path, surroundings)?;
+    let problems = check::host_keys(&file, &planned.plan);
+    if problems.is_empty() { Ok(planned) } else { Err(FileProblems::new(path, problems).into()) }
+}
+
+fn load_all(path: &Path, surroundings: &Surroundings) -> Result<(TunnelsFile, Planned), FileError> {
     let text = read_text(path)?;
     let ReadFile { file, mut problems } = read(&text, surroundings);
     let Some(file) = file else { return Err(FileProblems::new(path, problems).into()) };
@@ -184,7 +195,7 @@ pub fn load(path: &Path, surroundings: &Surroundings) -> Result<Planned, FileErr
     let made = plan::make(&file, ports);
     problems.extend(check::files(&file, &made.identities));
     match made.planned {
-        Ok(planned) if problems.is_empty() => Ok(planned),
+        Ok(planned) if problems.is_empty() => Ok((file, planned)),
         Ok(_) => Err(FileProblems::new(path, problems).into()),
         Err(further) => {
             problems.extend(further);

@@ -134,6 +134,20 @@ pub enum Fault {
         /// What.
         expected: &'static str,
     },
+    /// Nobody has decided about an SSH server.
+    #[error(
+        "no file of known hosts has a key for {host}; compare and trust it with `gpustack tunnel trust --config` and this file"
+    )]
+    HostKeyUnknown {
+        /// `host:port`.
+        host: String,
+    },
+    /// A file of known hosts cannot be used.
+    #[error("{detail}")]
+    KnownHosts {
+        /// What is wrong with it.
+        detail: String,
+    },
     /// `key:` and nothing more.
     #[error("`{key}` has no value; give it one, or take the line out")]
     NoValue {

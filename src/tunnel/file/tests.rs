@@ -260,3 +260,30 @@ fn every_example_of_the_documentation_can_be_planned() {
         plan::tests::plan(block);
     }
 }
+
+#[test]
+fn a_server_of_which_no_key_is_known_is_told_before_anybody_connects() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, known, key) = (dir.path().join("tunnels.yaml"), dir.path().join("known"), dir.path().join("key"));
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status().unwrap();
+    assert!(made.success());
+    let text = format!(
+        "report: false\nstate_dir: {}/state\nssh: {{user: root, identity: {}, known_hosts: [{}]}}\nbastions:\n  b: {{ssh: 10.20.0.1}}\n  \
+         unused: {{ssh: 10.20.0.9}}\nforwards:\n  f: {{local: 9090, target: 10.20.0.20:9090, ssh: \"10.20.0.20:2222\", via: b}}\n",
+        dir.path().display(),
+        key.display(),
+        known.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    let unknown = |error: FileError| match error {
+        FileError::Problems(problems) => {
+            problems.problems.iter().map(|problem| problem.position.line).collect::<Vec<_>>()
+        }
+        other => panic!("{other}"),
+    };
+    assert!(load(&path, &surroundings()).is_ok());
+    assert_eq!(load_to_run(&path, &surroundings()).map_err(unknown).err(), Some(vec![5, 8]));
+    let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+    std::fs::write(&known, format!("10.20.0.1 {public}@cert-authority [10.20.0.*]:2222 {public}")).unwrap();
+    assert!(load_to_run(&path, &surroundings()).is_ok());
+}
