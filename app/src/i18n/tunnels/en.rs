@@ -181,7 +181,7 @@ pub fn next_step(told: &Told<'_>) -> String {
             "See with ss -ltnp on that host what it is. Sessions that broke end sooner with these lines there.".to_owned()
         }
         FaultCause::StaleListener { .. } => {
-            "It goes by itself. It goes within a minute with these lines there.".to_owned()
+            "It goes by itself. It goes within some two minutes with these lines there.".to_owned()
         }
         FaultCause::PrivilegedPort { .. } => "Choose a port from 1024 on, or log in as root.".to_owned(),
         FaultCause::ListenDenied { .. } => {

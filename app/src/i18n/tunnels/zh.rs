@@ -140,7 +140,7 @@ pub fn next_step(told: &Told<'_>) -> String {
         FaultCause::PortTakenThere { .. } => {
             "请在该主机上用 ss -ltnp 查看占用者。加入以下各行后，已断开的会话会更快结束。".to_owned()
         }
-        FaultCause::StaleListener { .. } => "它会自行消失。在该主机上加入以下各行后，一分钟内即会消失。".to_owned(),
+        FaultCause::StaleListener { .. } => "它会自行消失。在该主机上加入以下各行后，约两分钟内即会消失。".to_owned(),
         FaultCause::PrivilegedPort { .. } => "请改用 1024 及以上的端口，或以 root 登录。".to_owned(),
         FaultCause::ListenDenied { .. } => {
             "请查看该端口是否已被占用，以及以下各行是否允许监听。其 sshd 日志有更多信息。".to_owned()
