@@ -74,3 +74,58 @@ fn a_forward_that_is_left_out_ends_with_status_1() {
     assert!(stderr(&output).contains("1 forward was left out"), "{}", stderr(&output));
     assert_eq!(import(home.path(), "ls\n").status.code(), Some(2));
 }
+
+#[test]
+fn a_state_directory_that_others_may_write_in_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (home, file) = home();
+    let state = home.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let public = std::fs::read_to_string(home.path().join(".ssh/id_ed25519.pub")).unwrap();
+    std::fs::write(home.path().join(".ssh/known_hosts"), format!("127.0.0.1 {public}")).unwrap();
+    let text = format!(
+        "report: false\nstate_dir: {}\nforwards:\n  f: {{local: 9999, target: \"10.0.0.1:1\", ssh: root@127.0.0.1}}\n",
+        state.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let output =
+        run(&["tunnel", "run", "--config", file.to_str().unwrap()], &[("HOME", home.path().to_str().unwrap())]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("chmod 700"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_status_without_an_agent_says_how_to_start_one() {
+    let output = run(&["tunnel", "status", "--state-dir", "/nonexistent/tunnels"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("gpustack tunnel run"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_authority_signs_shows_and_revokes() {
+    let (home, _) = home();
+    let data_dir = home.path().join("data");
+    std::fs::create_dir(&data_dir).unwrap();
+    let key = home.path().join(".ssh/id_ed25519.pub");
+    let ca =
+        |words: &[&str]| run(&[&["tunnel", "ca"], words, &["--data-dir", data_dir.to_str().unwrap()]].concat(), &[]);
+    let sign = ["sign", key.to_str().unwrap(), "--principal", "tunnel", "--id", "bastion-01"];
+    let early = ca(&sign);
+    assert_eq!(early.status.code(), Some(2));
+    assert!(stderr(&early).contains("gpustack tunnel ca init"), "{}", stderr(&early));
+    assert!(stdout(&ca(&["init"])).contains("TrustedUserCAKeys"));
+    assert_eq!(ca(&["init"]).status.code(), Some(2), "a second key would make the first worthless");
+    assert!(ca(&sign).status.success());
+    let seen =
+        Command::new("ssh-keygen").arg("-Lf").arg(home.path().join(".ssh/id_ed25519-cert.pub")).output().unwrap();
+    assert!(stdout(&seen).contains("permit-port-forwarding"), "{}", stdout(&seen));
+    assert!(stdout(&ca(&["show"])).contains("1  bastion-01  as tunnel from anywhere  until "));
+    assert!(stdout(&ca(&["revoke", "--serial", "1"])).starts_with("Revoked: bastion-01 (1)."));
+    assert!(stdout(&ca(&["show"])).contains("revoked "));
+    assert_eq!(ca(&["revoke", "--id", "nobody"]).status.code(), Some(2));
+    for wrong in ["0d", "367d", "7", "soon"] {
+        assert_eq!(ca(&[&sign[..], &["--valid-for", wrong]].concat()).status.code(), Some(2), "{wrong}");
+    }
+}

@@ -34,13 +34,14 @@ pub const fn messages(language: Language) -> &'static TunnelStatusMessages {
     }
 }
 
-const HOUR_MS: i64 = 3_600_000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
 
 static EN: TunnelStatusMessages = TunnelStatusMessages {
     agent: |id, pid, version| format!("Tunnel agent {id} (process {pid}, version {version})"),
     joined: |url| format!("reports to {url}"),
     joining: |url, cause| match cause {
-        Some(cause) => format!("does not reach {url}: {cause}"),
+        Some(cause) => format!("has not joined {url}: {cause}"),
         None => format!("is about to join {url}"),
     },
     off: "reports to no server (`report: false`)",
@@ -56,19 +57,29 @@ static EN: TunnelStatusMessages = TunnelStatusMessages {
     certificate: |key, users, left_ms| match left_ms {
         None => format!("Certificate of {key} for {users}: good for ever"),
         Some(left_ms) if left_ms <= 0 => format!("Certificate of {key} for {users}: not good any more"),
+        Some(left_ms) if left_ms < 2 * HOUR_MS => {
+            format!("Certificate of {key} for {users}: good for {} more minutes", left_ms / MINUTE_MS)
+        }
         Some(left_ms) if left_ms < 48 * HOUR_MS => {
             format!("Certificate of {key} for {users}: good for {} more hours", left_ms / HOUR_MS)
         }
-        Some(left_ms) => format!("Certificate of {key} for {users}: good for {} more days", left_ms / (24 * HOUR_MS)),
+        Some(left_ms) => {
+            format!(
+                "Certificate of {key} for {users}: good for {} more days",
+                (left_ms + 12 * HOUR_MS) / (24 * HOUR_MS)
+            )
+        }
     },
-    failed: |count| format!("{count} forwards do not work"),
+    failed: |count| {
+        if count == 1 { "one forward does not work".to_owned() } else { format!("{count} forwards do not work") }
+    },
 };
 
 static ZH: TunnelStatusMessages = TunnelStatusMessages {
     agent: |id, pid, version| format!("隧道代理 {id}（进程 {pid}，版本 {version}）"),
     joined: |url| format!("已接入 {url}"),
     joining: |url, cause| match cause {
-        Some(cause) => format!("无法接入 {url}：{cause}"),
+        Some(cause) => format!("尚未接入 {url}：{cause}"),
         None => format!("正在接入 {url}"),
     },
     off: "不向任何服务端上报（`report: false`）",
@@ -84,10 +95,15 @@ static ZH: TunnelStatusMessages = TunnelStatusMessages {
     certificate: |key, users, left_ms| match left_ms {
         None => format!("{key} 的证书（用户 {users}）：长期有效"),
         Some(left_ms) if left_ms <= 0 => format!("{key} 的证书（用户 {users}）：已失效"),
+        Some(left_ms) if left_ms < 2 * HOUR_MS => {
+            format!("{key} 的证书（用户 {users}）：剩余 {} 分钟", left_ms / MINUTE_MS)
+        }
         Some(left_ms) if left_ms < 48 * HOUR_MS => {
             format!("{key} 的证书（用户 {users}）：剩余 {} 小时", left_ms / HOUR_MS)
         }
-        Some(left_ms) => format!("{key} 的证书（用户 {users}）：剩余 {} 天", left_ms / (24 * HOUR_MS)),
+        Some(left_ms) => {
+            format!("{key} 的证书（用户 {users}）：剩余 {} 天", (left_ms + 12 * HOUR_MS) / (24 * HOUR_MS))
+        }
     },
     failed: |count| format!("{count} 条转发不可用"),
 };

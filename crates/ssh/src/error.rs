@@ -13,7 +13,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{hop}: {fault}")]
 pub struct ConnectError {
-    /// The server on the route with which it went wrong. Those before it are well.
+    /// The server on the route with which it went wrong: the bastion when that may not or cannot connect to the next one.
+    /// Those before it are well.
     pub hop: HopName,
     /// What went wrong.
     #[source]

@@ -214,10 +214,18 @@ fn revoke(args: &RevokeArgs) -> Result<(), CommandError> {
     };
     let authority = Authority::open(&data_dir(&args.server)?)?;
     let revoked = authority.revoke(&what, Utc::now())?;
+    if revoked.is_empty() {
+        output::print("Nothing more is revoked by that: it was before, or the key has no certificate.\n")?;
+        return Ok(());
+    }
     output::print(&format!(
-        "{} certificates are revoked, and their keys get no more. Copy {} to the hosts' `RevokedKeys` now: sshd reads it at each\n\
+        "Revoked: {}. No such key gets another certificate. Copy {} to the hosts' `RevokedKeys` now: sshd reads it at each\n\
          login. Sessions that stand go on until they are ended there.\n",
-        revoked.len(),
+        revoked
+            .iter()
+            .map(|signed| format!("{} ({})", signed.grant.key_id, signed.serial))
+            .collect::<Vec<_>>()
+            .join(", "),
         authority.revoked_file().display()
     ))?;
     Ok(())

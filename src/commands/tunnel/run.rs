@@ -110,7 +110,7 @@ impl From<AgentError> for CommandError {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::State(error) => error.into(),
-            error @ (AgentError::NoToken | AgentError::Url { .. } | AgentError::Route { .. }) => Self::usage(error),
+            error @ (AgentError::StateNotPrivate { .. } | AgentError::Route { .. }) => Self::usage(error),
             error => Self::failed(error),
         }
     }

@@ -28,17 +28,36 @@ pub fn run(args: &TrustArgs) -> Result<(), CommandError> {
     let plan = file::load(&args.file.config, &Surroundings::of_process())?.plan;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let known_hosts = KnownHosts::new(&plan.known_hosts.own, plan.known_hosts.others.clone());
-    let undecided = runtime.block_on(go_along(&plan, &known_hosts, &args.fingerprints))?;
-    match undecided {
-        0 => Ok(()),
-        count => Err(CommandError::failed(format!(
-            "{count} servers are not trusted; compare their fingerprints on those hosts, and give them with --fingerprint"
-        ))),
+    let Looked { undecided, unseen } = runtime.block_on(go_along(&plan, &known_hosts, &args.fingerprints))?;
+    if !undecided.is_empty() {
+        return Err(CommandError::failed(format!(
+            "not trusted: {}; compare the fingerprints on those hosts, and give them with --fingerprint",
+            list(&undecided)
+        )));
     }
+    if !unseen.is_empty() {
+        return Err(CommandError::failed(format!(
+            "no key was seen of: {}; mend the way there, and try again",
+            list(&unseen)
+        )));
+    }
+    Ok(())
 }
 
-/// Gives how many servers stay unknown.
-async fn go_along(plan: &Plan, known_hosts: &KnownHosts, fingerprints: &[String]) -> Result<usize, CommandError> {
+/// The servers that stay unknown.
+#[derive(Default)]
+struct Looked {
+    /// Nobody says that they are trusted.
+    undecided: Vec<Endpoint>,
+    /// They did not show a key.
+    unseen: Vec<Endpoint>,
+}
+
+fn list(servers: &[Endpoint]) -> String {
+    servers.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(", ")
+}
+
+async fn go_along(plan: &Plan, known_hosts: &KnownHosts, fingerprints: &[String]) -> Result<Looked, CommandError> {
     let tuning = plan.session.tuning.clone();
     let sessions = Sessions::new(Connector {
         transport: Arc::new(TcpTransport::new(tuning.connect_deadline)),
@@ -46,36 +65,42 @@ async fn go_along(plan: &Plan, known_hosts: &KnownHosts, fingerprints: &[String]
         passphrases: Arc::new(NoPassphrases),
         tuning,
     });
-    let (mut seen, mut undecided) = (Vec::new(), Vec::new());
+    let (mut seen, mut looked) = (Vec::new(), Looked::default());
     for forward in &plan.forwards {
         let route = route(forward)?;
-        let end = forward.route.last().map(|hop| hop.server.clone());
-        if end.is_some_and(|end| seen.contains(&end)) {
+        let Some(end) = forward.route.last().map(|hop| hop.server.clone()) else { continue };
+        if seen.contains(&end) {
             continue;
         }
+        seen.push(end.clone());
         loop {
             match sessions.get(&route).await {
                 Ok(session) => {
                     report(&format!("{}: known, and lets us in", session.name()))?;
-                    seen.push(session.name().server.clone());
                 }
                 Err(ConnectError { fault: ConnectFault::HostKey(HostKeyError::Unknown { host, key }), .. }) => {
-                    if undecided.contains(&host) {
+                    if looked.undecided.contains(&host) {
                         break;
                     }
                     if decide(&host, &key, fingerprints)? {
                         known_hosts.trust(&host, &key).map_err(CommandError::failed)?;
                         continue;
                     }
-                    undecided.push(host);
+                    looked.undecided.push(host);
                 }
-                // its key is no question any more, or never was one
-                Err(error) => report(&format!("{error}"))?,
+                Err(error) => {
+                    report(&format!("{error}"))?;
+                    if let ConnectFault::HostKey(_) = error.fault {
+                        looked.undecided.push(error.hop.server);
+                    } else if !known_hosts.has_any_for(&end).map_err(CommandError::failed)? {
+                        looked.unseen.push(end.clone());
+                    }
+                }
             }
             break;
         }
     }
-    Ok(undecided.len())
+    Ok(looked)
 }
 
 fn route(forward: &PlannedForward) -> Result<Route, CommandError> {

@@ -65,7 +65,7 @@ pub fn of_channel(hop: &impl ToString, error: &ChannelError) -> TunnelFault {
 fn connect_cause(fault: &ConnectFault) -> FaultCause {
     match fault {
         ConnectFault::Transport(error) => transport_cause(error),
-        ConnectFault::Channel(error) => channel_cause(error),
+        ConnectFault::Channel(error) => behind_bastion_cause(error),
         ConnectFault::Deadline { step, deadline } => {
             FaultCause::TooSlow { step: ssh_step(*step), deadline_s: deadline.as_secs() }
         }
@@ -78,6 +78,22 @@ fn connect_cause(fault: &ConnectFault) -> FaultCause {
         ConnectFault::Identity(error) => identity_cause(error),
         ConnectFault::Authentication(error) => login_cause(error),
         ConnectFault::Ended(end) => end_cause(end),
+    }
+}
+
+/// A bastion does not get through to the next SSH server, which is said as if this host did not.
+fn behind_bastion_cause(error: &ChannelError) -> FaultCause {
+    match error {
+        ChannelError::ConnectFailed { target, detail } => {
+            let (address, detail) = (target.to_string(), detail.clone().unwrap_or_default());
+            if detail.contains("refused") {
+                FaultCause::SshRefused { address }
+            } else {
+                FaultCause::SshConnect { address, detail }
+            }
+        }
+        ChannelError::Deadline { target, .. } => FaultCause::SshNoAnswer { address: target.to_string() },
+        error => channel_cause(error),
     }
 }
 

@@ -36,8 +36,8 @@ const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::fr
 const STALE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 /// A forward that stood for so long was no failed attempt.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
-/// Connections may end for so long when the forward is given up on purpose.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+/// Connections may end for so long when the forward is given up on purpose. Links of workers never do by themselves.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
 /// What all keepers of an agent have in common.
 #[derive(Clone)]
@@ -220,7 +220,23 @@ impl Keeper {
             let outcome = probe::probe(session, &self.forward, &expected).await;
             let works = matches!(outcome, Outcome::Proved { .. });
             self.hear(outcome);
-            sleep(if works { PROBE_INTERVAL } else { PROBE_INTERVAL_DEGRADED }).await;
+            tokio::select! {
+                () = sleep(if works { PROBE_INTERVAL } else { PROBE_INTERVAL_DEGRADED }) => {}
+                () = self.way_changed() => {}
+            }
+        }
+    }
+
+    /// Waits until the forward through which this one goes works no more, or works again.
+    async fn way_changed(&self) {
+        let Some(behind) = &self.forward.behind else { return std::future::pending().await };
+        let works = || self.shared.board.state(behind).is_some_and(ForwardState::is_available);
+        let mut changes = self.shared.board.changes();
+        let before = works();
+        while works() == before {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 
@@ -286,6 +302,7 @@ fn pause(cause: &FaultCause, backoff: &mut Backoff) -> Duration {
 
 /// A log is read by people who run sshd, in English.
 fn log_text(fault: &TunnelFault) -> String {
-    let FaultText { what, next_step, .. } = fault_text(fault, Language::En, Utc::now().timestamp_millis());
-    format!("{what} {next_step}")
+    let FaultText { what, next_step, lines } = fault_text(fault, Language::En, Utc::now().timestamp_millis());
+    let lines = lines.into_iter().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("; ");
+    if lines.is_empty() { format!("{what} {next_step}") } else { format!("{what} {next_step} [{lines}]") }
 }

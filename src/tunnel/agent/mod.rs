@@ -29,6 +29,7 @@ use reporter::Reporter;
 use ssh::{Connector, KnownHosts, NoPassphrases, RouteError, Sessions, TcpTransport, Tuning};
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -57,12 +58,6 @@ pub enum AgentError {
     /// Its state directory.
     #[error(transparent)]
     State(#[from] DataDirError),
-    /// Its identity is damaged.
-    #[error("{path} does not hold an agent's identity; remove it, and the agent joins the server as a new one")]
-    Identity {
-        /// The file.
-        path: String,
-    },
     /// Its status socket.
     #[error("cannot listen at the socket for the status in {state_dir}: {source}")]
     Socket {
@@ -70,6 +65,47 @@ pub enum AgentError {
         state_dir: String,
         /// The cause.
         source: io::Error,
+    },
+    /// Another agent runs with it.
+    #[error(
+        "another tunnel agent (process {pid}) runs with the state directory {state_dir}; stop that one first, or write \
+         another `state_dir` in tunnels.yaml"
+    )]
+    InUse {
+        /// The state directory.
+        state_dir: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// Somebody else could put known hosts and keys into it.
+    #[error("other users may write in the state directory {state_dir} (mode {mode:o}); `chmod 700 {state_dir}`")]
+    StateNotPrivate {
+        /// The state directory.
+        state_dir: String,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A forward leads in a circle.
+    #[error("the forward {forward}: {source}")]
+    Route {
+        /// Which.
+        forward: String,
+        /// The cause.
+        source: RouteError,
+    },
+}
+
+/// Why an agent does not tell its server about its forwards.
+#[derive(Debug, Error)]
+enum ReportingError {
+    /// Its state directory.
+    #[error(transparent)]
+    State(#[from] DataDirError),
+    /// Its identity is damaged.
+    #[error("{path} does not hold an agent's identity; remove it, and the agent joins the server as a new one")]
+    Identity {
+        /// The file.
+        path: String,
     },
     /// Its link cannot be set up.
     #[error(transparent)]
@@ -84,18 +120,10 @@ pub enum AgentError {
     },
     /// It has never joined and has nothing to join with.
     #[error(
-        "there is no token to join the server with: name its file with `token_file` in tunnels.yaml, or write \
-         `report: false`"
+        "there is no token to join the server with: name its file with `token_file` in tunnels.yaml and start the agent \
+         again, or write `report: false`"
     )]
     NoToken,
-    /// A forward leads in a circle.
-    #[error("the forward {forward}: {source}")]
-    Route {
-        /// Which.
-        forward: String,
-        /// The cause.
-        source: RouteError,
-    },
 }
 
 /// A `tunnels.yaml` that was changed: the new plan, or why there is none.
@@ -109,8 +137,11 @@ pub async fn run(
     plans: mpsc::Receiver<NewPlan>,
     shutdown: CancellationToken,
 ) -> Result<(), AgentError> {
-    let state = DataDir::open(&plan.state_dir)?;
-    let _lock = state.lock(LockName::Tunnels)?;
+    let state = open_state(&plan)?;
+    let _lock = state.lock(LockName::Tunnels).map_err(|error| match error {
+        DataDirError::InUse { path, pid } => AgentError::InUse { state_dir: path.display().to_string(), pid },
+        error => error.into(),
+    })?;
     let board = Board::open(&state)?;
     let socket = status_socket::bind(&state)
         .map_err(|source| AgentError::Socket { state_dir: state.path().display().to_string(), source })?;
@@ -118,10 +149,8 @@ pub async fn run(
     let (expected, expected_seen) = watch::channel(Expected::default());
     let (joined, joined_seen) = watch::channel(Joined::Off);
     let view = View::new(board.clone(), Arc::clone(&plan), joined_seen);
-    let reporter = match &plan.reporting {
-        Some(reporting) => Some(reporter(&state, &plan, reporting, token, &view, (expected, joined))?),
-        None => None,
-    };
+    let told = (expected, joined);
+    let reporter = plan.reporting.as_ref().and_then(|reporting| reporter(&state, &plan, reporting, token, &view, told));
     let mut fleet = Fleet::new(board.clone(), expected_seen);
     fleet.take_over(&plan)?;
     tracing::info!(tunnel = label(&plan.id), forwards = plan.forwards.len(), "the tunnel agent keeps its forwards");
@@ -143,6 +172,18 @@ pub async fn run(
     Ok(())
 }
 
+fn open_state(plan: &Plan) -> Result<DataDir, AgentError> {
+    let state = DataDir::open(&plan.state_dir)?;
+    let unreadable = |source| DataDirError::Folder { path: plan.state_dir.clone(), source };
+    let mode = std::fs::metadata(state.path()).map_err(unreadable)?.permissions().mode() & 0o777;
+    if mode & 0o022 == 0 {
+        return Ok(state);
+    }
+    Err(AgentError::StateNotPrivate { state_dir: state.path().display().to_string(), mode })
+}
+
+/// The forwards are made whether or not the server can be told of them: what is wrong with that is told in the log and in
+/// the status.
 fn reporter(
     state: &DataDir,
     plan: &Plan,
@@ -150,9 +191,27 @@ fn reporter(
     token: Option<JoinToken>,
     view: &View,
     (expected, joined): (watch::Sender<Expected>, watch::Sender<Joined>),
-) -> Result<Reporter, AgentError> {
+) -> Option<Reporter> {
+    match try_reporter(state, plan, reporting, token, view, (expected, joined.clone())) {
+        Ok(reporter) => Some(reporter),
+        Err(error) => {
+            tracing::error!("the forwards are kept, and the server is not told of them: {error}");
+            joined.send_replace(Joined::Joining { cause: Some(error.to_string()) });
+            None
+        }
+    }
+}
+
+fn try_reporter(
+    state: &DataDir,
+    plan: &Plan,
+    reporting: &Reporting,
+    token: Option<JoinToken>,
+    view: &View,
+    (expected, joined): (watch::Sender<Expected>, watch::Sender<Joined>),
+) -> Result<Reporter, ReportingError> {
     let url = &reporting.server_url;
-    let server_url = ServerUrl::parse(url).map_err(|source| AgentError::Url { url: url.clone(), source })?;
+    let server_url = ServerUrl::parse(url).map_err(|source| ReportingError::Url { url: url.clone(), source })?;
     let line = Line::open(&LineSettings {
         server_url,
         token,
@@ -161,7 +220,7 @@ fn reporter(
         key_rotation: KEY_ROTATION,
     })?;
     if !line.can_join() {
-        return Err(AgentError::NoToken);
+        return Err(ReportingError::NoToken);
     }
     if let Some(key) = line.server_key() {
         expected.send_replace(Expected { server: Some(key.fingerprint()) });
@@ -172,8 +231,8 @@ fn reporter(
 }
 
 /// Who this agent is; made up on its first start.
-fn agent_uuid(state: &DataDir) -> Result<TunnelAgentUuid, AgentError> {
-    let damaged = || AgentError::Identity { path: state.file(UUID_FILE).display().to_string() };
+fn agent_uuid(state: &DataDir) -> Result<TunnelAgentUuid, ReportingError> {
+    let damaged = || ReportingError::Identity { path: state.file(UUID_FILE).display().to_string() };
     if let Some(text) = state.read(UUID_FILE)? {
         return text.trim().parse().map(TunnelAgentUuid).map_err(|_| damaged());
     }

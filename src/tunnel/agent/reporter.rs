@@ -112,12 +112,25 @@ impl Member for Reporter {
     }
 
     fn note(&self, what: &str, error: &JoinError) {
-        let cause = Joined::Joining { cause: Some(error.to_string()) };
+        let error = in_words_of_the_file(&error.to_string());
+        let cause = Joined::Joining { cause: Some(error.clone()) };
         if *self.joined.borrow() != cause {
             tracing::warn!("{what}: {error}");
         }
         self.joined.send_replace(cause);
     }
+}
+
+/// What is said of joining is said to whoever starts a worker; an agent has a file in place of flags.
+fn in_words_of_the_file(text: &str) -> String {
+    let words = [
+        ("--server-url", "`server_url`"),
+        ("--token", "`token_file`"),
+        ("--data-dir", "`state_dir`"),
+        ("this worker", "this agent"),
+        ("the worker", "the agent"),
+    ];
+    words.iter().fold(text.to_owned(), |text, (of_worker, of_agent)| text.replace(of_worker, of_agent))
 }
 
 #[derive(Clone)]

@@ -293,9 +293,12 @@ impl Maker<'_> {
     }
 
     fn server_port(&self, worker: &WorkerEntry) -> u16 {
-        let of_server = || self.file.server.as_ref().and_then(|server| server.address.as_ref());
+        let server = self.file.server.as_ref();
+        let is_here = matches!(&self.file.here.value, Here::Worker(key) if *key == worker.key.value);
         let named = worker.server_port.as_ref().map(|port| port.value);
-        named.or_else(|| of_server().map(|address| address.value.port)).unwrap_or_default()
+        let of_this_host = || server.filter(|_| is_here)?.local_port;
+        let of_server = || Some(server?.address.as_ref()?.value.port);
+        named.or_else(of_this_host).or_else(of_server).unwrap_or_default()
     }
 
     fn health_elsewhere(&mut self, worker: &WorkerEntry, route: Vec<PlannedHop>) {

@@ -156,17 +156,18 @@ pub fn next_step(told: &Told<'_>) -> String {
                 .to_owned()
         }
         FaultCause::HostKeyRevoked { .. } => "Give that host a new key, or find out who answers there.".to_owned(),
-        FaultCause::HostCertificate { .. } => "Sign a new host certificate with the right names and times.".to_owned(),
+        FaultCause::HostCertificate { .. } => "Sign a new host certificate with the right names and times, unless a clock is wrong.".to_owned(),
         FaultCause::KnownHosts { .. } => "Correct that file.".to_owned(),
         FaultCause::KeyMissing { .. } => "Put the key there, or name the right file in tunnels.yaml.".to_owned(),
         FaultCause::KeyNotPrivate { .. } => "Make it private.".to_owned(),
         FaultCause::KeyUnusable { .. } => {
-            "Name a key without a passphrase in tunnels.yaml, or load it into the SSH agent.".to_owned()
+            "Name a key and a certificate that can be used without a passphrase in tunnels.yaml, or load the key into the SSH agent.".to_owned()
         }
         FaultCause::CertificateNotYetValid { .. } => "Set the clock of the agent's host right.".to_owned(),
         FaultCause::CertificateExpired { .. } => "Sign a new certificate for this key.".to_owned(),
         FaultCause::LoginRefused { user, .. } => format!(
-            "Add the public key to ~{user}/.ssh/authorized_keys on {hop}, or sign a certificate that names {user}. The \
+            "Add the public key to ~{user}/.ssh/authorized_keys on {hop}, or sign a certificate that names {user}. A \
+             certificate that looks right may be revoked, be for other source addresses, or meet a wrong clock there. The \
              log of its sshd says why it refuses."
         ),
         FaultCause::KeyNotEnough { .. } => {
@@ -307,7 +308,7 @@ pub const EN: TunnelsMessages = TunnelsMessages {
     not_yet_valid: |time| format!("Not valid before {time}"),
     empty_title: "No tunnel agent yet",
     empty_text: "Where a worker does not reach the server, SSH forwards through a bastion lead it there. A tunnel agent, the same program run on the bastion, keeps them alive, proves that the right one answers, and shows here what is wrong and what to do.",
-    empty_commands: "On the bastion: the first command shows what the file asks for, the second does it.",
+    empty_commands: "On the bastion: the first command shows what the file asks for, the second asks you about the keys of SSH servers, the third makes the forwards.",
     empty_add: "Write a tunnels.yaml for a worker",
     of_worker: "Tunnels",
     all_of_worker: "All about them",

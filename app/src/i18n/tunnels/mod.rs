@@ -68,7 +68,7 @@ fn lines(cause: &FaultCause, language: Language) -> Vec<String> {
             sshd_config(&["AllowTcpForwarding yes", "PermitOpen any", "DisableForwarding no"])
         }
         FaultCause::HostKeyUnknown { .. } | FaultCause::HostKeyChanged { .. } => {
-            run("gpustack tunnel trust --config tunnels.yaml")
+            run("gpustack tunnel trust --config FILE")
         }
         FaultCause::KeyNotPrivate { path, .. } => run(&format!("chmod 600 {}", shell_word(path))),
         FaultCause::CertificateNotYetValid { .. } => run("timedatectl"),

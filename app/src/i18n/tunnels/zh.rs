@@ -121,15 +121,15 @@ pub fn next_step(told: &Told<'_>) -> String {
             "请先查明是哪一种情况。若主机确已重装，请删除文件中的旧行并信任新密钥。".to_owned()
         }
         FaultCause::HostKeyRevoked { .. } => "请为该主机更换密钥，或查明是谁在应答。".to_owned(),
-        FaultCause::HostCertificate { .. } => "请签发名称与有效期正确的新主机证书。".to_owned(),
+        FaultCause::HostCertificate { .. } => "请签发名称与有效期正确的新主机证书；若时钟不准，请先校准。".to_owned(),
         FaultCause::KnownHosts { .. } => "请更正该文件。".to_owned(),
         FaultCause::KeyMissing { .. } => "请将密钥放到该处，或在 tunnels.yaml 中写明正确的文件。".to_owned(),
         FaultCause::KeyNotPrivate { .. } => "请将其权限改为仅所有者可读。".to_owned(),
-        FaultCause::KeyUnusable { .. } => "请在 tunnels.yaml 中指定无口令的密钥，或将密钥加载到 SSH agent。".to_owned(),
+        FaultCause::KeyUnusable { .. } => "请在 tunnels.yaml 中指定无口令的密钥与有效的证书，或将密钥加载到 SSH agent。".to_owned(),
         FaultCause::CertificateNotYetValid { .. } => "请校准代理主机的时钟。".to_owned(),
         FaultCause::CertificateExpired { .. } => "请为该密钥签发新证书。".to_owned(),
         FaultCause::LoginRefused { user, .. } => format!(
-            "请将公钥加入 {hop} 上的 ~{user}/.ssh/authorized_keys，或签发包含 {user} 的证书。拒绝的原因见其 sshd 日志。"
+            "请将公钥加入 {hop} 上的 ~{user}/.ssh/authorized_keys，或签发包含 {user} 的证书。看似正确的证书也可能已被吊销、限定了其他源地址，或因该主机时钟不准而被拒。拒绝的原因见其 sshd 日志。"
         ),
         FaultCause::KeyNotEnough { .. } => format!(
             "请在 {hop} 上允许仅凭密钥登录：见其 sshd_config 的 PubkeyAuthentication 与 AuthenticationMethods。"
@@ -254,7 +254,7 @@ pub const ZH: TunnelsMessages = TunnelsMessages {
     not_yet_valid: |time| format!("自 {time} 起才有效"),
     empty_title: "还没有隧道代理",
     empty_text: "当工作节点无法直接访问服务端时，可用经堡垒机的 SSH 转发连通。隧道代理就是在堡垒机上运行的本程序：它维持转发、验证应答者是否正确，并在此显示问题所在与处理办法。",
-    empty_commands: "在堡垒机上：第一条命令列出配置文件将建立的内容，第二条予以执行。",
+    empty_commands: "在堡垒机上：第一条命令列出配置文件将建立的内容，第二条核对 SSH 服务器的密钥，第三条建立转发。",
     empty_add: "为节点生成 tunnels.yaml",
     of_worker: "隧道",
     all_of_worker: "查看详情",

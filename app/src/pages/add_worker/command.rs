@@ -439,12 +439,9 @@ pub struct AgentConfig<'a> {
 /// The `tunnels.yaml` for a worker behind a bastion.
 pub fn tunnels_yaml(tunnels: &Tunnels, config: &AgentConfig<'_>) -> String {
     let AgentConfig { agent, worker, health_check } = config;
-    let (login, check) = if *health_check {
-        let check = format!(", health_check: true, health_port: {}", tunnels.worker_port);
-        (format!(", ssh: {}", tunnels.server.in_yaml()), check)
-    } else {
-        (String::new(), String::new())
-    };
+    // a bastion that logs in at the server's host need not reach the port by itself
+    let login = format!(", ssh: {}", tunnels.server.in_yaml());
+    let check = health_check.then(|| format!(", health_check: true, health_port: {}", tunnels.worker_port));
     let address = yaml_quoted(&format!("{}:{}", tunnels.server.bracketed_host(), tunnels.server_port));
     format!(
         "id: {}
@@ -456,6 +453,7 @@ workers:
         yaml_quoted(agent),
         yaml_quoted(worker),
         tunnels.worker.in_yaml(),
+        check = check.unwrap_or_default(),
     )
 }
 

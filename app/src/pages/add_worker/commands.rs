@@ -10,7 +10,7 @@ use crate::reactive::{When, memo};
 use leptos::prelude::*;
 
 /// What an agent does with its file.
-const AGENT_COMMANDS: &str = "gpustack tunnel plan --config tunnels.yaml\ngpustack tunnel run --config tunnels.yaml";
+const AGENT_COMMANDS: &str = "gpustack tunnel plan --config tunnels.yaml\ngpustack tunnel trust --config tunnels.yaml\ngpustack tunnel run --config tunnels.yaml";
 
 /// What to run on the bastion.
 #[component]

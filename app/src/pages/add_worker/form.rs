@@ -561,7 +561,7 @@ mod tests {
         assert!(tunnels.commands.bastion_to_server.ends_with("-R 127.0.0.1:10152:127.0.0.1:10152 root@10.0.0.1"));
         assert_eq!(tunnels.bastion_login.as_deref(), Some("ssh ops@bastion-01"));
         assert!(
-            tunnels.yaml.starts_with("id: bastion-01\n") && tunnels.yaml.contains("10.0.0.1:80}"),
+            tunnels.yaml.starts_with("id: bastion-01\n") && tunnels.yaml.contains("10.0.0.1:80, ssh: root@10.0.0.1}"),
             "{}",
             tunnels.yaml
         );

@@ -36,7 +36,7 @@ fn page(agents: &[TunnelAgent], query: &TunnelQuery, asked: &Asked) -> AnyView {
 
 fn empty(asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
-    let commands = "gpustack tunnel plan --config tunnels.yaml\ngpustack tunnel run --config tunnels.yaml";
+    let commands = "gpustack tunnel plan --config tunnels.yaml\ngpustack tunnel trust --config tunnels.yaml\ngpustack tunnel run --config tunnels.yaml";
     let add = format!("{}?network=tunnels", paths::ADD_WORKER);
     view! {
         <section class="empty panel">

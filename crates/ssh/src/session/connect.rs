@@ -2,7 +2,7 @@
 
 use crate::address::HopName;
 use crate::end::SessionEnd;
-use crate::error::{ConnectError, ConnectFault, Step};
+use crate::error::{ChannelError, ConnectError, ConnectFault, Step};
 use crate::identity::{self, Passphrases};
 use crate::io::BoxedIo;
 use crate::known_hosts::{Book, HostKeyError, KnownHosts};
@@ -67,7 +67,15 @@ impl Connector {
 
     /// Makes a session with one server, over the session with the one before it where there is one.
     pub async fn connect_hop(&self, hop: &Hop, via: Option<&Session>) -> Result<Session, ConnectError> {
-        Box::pin(self.attempt(hop, via)).await.map_err(|fault| ConnectError { hop: hop.name.clone(), fault })
+        Box::pin(self.attempt(hop, via)).await.map_err(|fault| {
+            let refuses = matches!(
+                fault,
+                ConnectFault::Channel(ChannelError::Prohibited { .. } | ChannelError::ResourceShortage { .. })
+            );
+            // what a bastion may not or cannot do is its own matter, not that of the server behind it
+            let at_fault = via.filter(|_| refuses).map_or(&hop.name, |via| via.name());
+            ConnectError { hop: at_fault.clone(), fault }
+        })
     }
 
     async fn attempt(&self, hop: &Hop, via: Option<&Session>) -> Result<Session, ConnectFault> {

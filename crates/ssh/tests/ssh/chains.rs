@@ -60,6 +60,7 @@ async fn a_bastion_that_may_not_forward_is_named_with_the_line_to_change() {
     let error = soon(user.connector().connect(&route)).await.unwrap_err();
     assert!(matches!(error.fault, ConnectFault::Channel(ChannelError::Prohibited { .. })), "{error}");
     assert!(error.to_string().contains("AllowTcpForwarding yes"), "{error}");
+    assert_eq!(error.hop.server, endpoint(bastion.address()), "its sshd_config is the one to change");
 }
 
 #[tokio::test]
