@@ -174,6 +174,8 @@ pub enum ServerTrust {
     /// The server is this process, reached over the loopback interface: its certificate, made for another name, is
     /// not judged.
     SameProcess,
+    /// Any, since the link inside proves who the server is by its key or by the token.
+    LinkAlone,
 }
 
 /// Why the configuration cannot be used.

@@ -42,7 +42,7 @@ pub fn outer_tls(server: &ServerUrl, trust: &ServerTrust) -> Result<OuterTls, Tr
         return Ok(OuterTls::anybody()?);
     }
     match trust {
-        ServerTrust::SameProcess => Ok(OuterTls::anybody()?),
+        ServerTrust::SameProcess | ServerTrust::LinkAlone => Ok(OuterTls::anybody()?),
         ServerTrust::Pinned(fingerprint) => Ok(OuterTls::pinned(fingerprint.bytes())?),
         ServerTrust::System => trust_authorities(Vec::new()),
         ServerTrust::CaFile(path) => trust_authorities(certificates_in(path)?),

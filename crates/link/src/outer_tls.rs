@@ -8,8 +8,12 @@ use rustls::crypto::CryptoProvider;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Whom to trust outside.
 #[derive(Clone)]
@@ -53,7 +57,16 @@ impl OuterTls {
         Self::with_verifier(provider, Arc::new(verifier))
     }
 
-    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+    /// Speaks TLS with `host` on a byte stream to it. Whoever calls this sets the deadline.
+    pub async fn connect<S>(&self, host: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        TlsConnector::from(self.config()).connect(name, stream).await
+    }
+
+    fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 

@@ -4,13 +4,11 @@ use crate::io::{self, BoxedIo};
 use crate::outer_tls::OuterTls;
 use async_trait::async_trait;
 use http::Uri;
-use rustls_pki_types::ServerName;
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::{self, Instant};
-use tokio_rustls::TlsConnector;
 
 /// Opens a byte stream to the server. Tests put trouble in between here.
 #[async_trait]
@@ -142,10 +140,7 @@ impl Transport for DirectTransport {
             return Ok(Box::new(stream));
         }
         let failed = |source| TransportError::Tls { host: self.address.host.clone(), source };
-        let name =
-            ServerName::try_from(self.address.host.clone()).map_err(|error| failed(std::io::Error::other(error)))?;
-        let connector = TlsConnector::from(self.outer_tls.config());
-        Ok(Box::new(connector.connect(name, stream).await.map_err(failed)?))
+        Ok(Box::new(self.outer_tls.connect(&self.address.host, stream).await.map_err(failed)?))
     }
 }
 

@@ -111,7 +111,7 @@ fn forward_rows(forward: &PlannedForward, words: &TunnelPlanMessages) -> Vec<(&'
     let behind = forward.behind.as_ref().map(|id| (words.behind)(id.as_str()));
     let route: Vec<String> = forward.route.iter().map(hop).collect();
     let proof = match &forward.proof {
-        Proof::Server => words.proof_server.to_owned(),
+        Proof::Server { .. } => words.proof_server.to_owned(),
         Proof::Worker { name } => (words.proof_worker)(name),
         Proof::Connection => words.proof_connection.to_owned(),
     };
@@ -222,7 +222,7 @@ fn json_forward(forward: &PlannedForward) -> JsonForward<'_> {
         route: forward.route.iter().map(hop).collect(),
         behind: forward.behind.as_ref().map(ForwardId::as_str),
         proof: match &forward.proof {
-            Proof::Server => JsonProof::Server,
+            Proof::Server { .. } => JsonProof::Server,
             Proof::Worker { name } => JsonProof::Worker { name },
             Proof::Connection => JsonProof::Connection,
         },

@@ -215,7 +215,7 @@ fn try_reporter(
     let line = Line::open(&LineSettings {
         server_url,
         token,
-        trust: ServerTrust::System,
+        trust: ServerTrust::LinkAlone,
         data_dir: state.path().to_owned(),
         key_rotation: KEY_ROTATION,
     })?;

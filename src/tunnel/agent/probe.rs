@@ -3,9 +3,10 @@
 
 use super::fault::{self, here};
 use crate::http_once::{self, Answer, GetError};
-use crate::tunnel::plan::{PlannedForward, Proof};
+use crate::tunnel::plan::{PlannedForward, Proof, Scheme};
 use api::{FaultCause, ForwardDirection, TunnelFault};
 use http::StatusCode;
+use link::OuterTls;
 use serde::Deserialize;
 use ssh::{BoxedIo, ChannelError, Endpoint, Session};
 use std::time::Duration;
@@ -66,14 +67,15 @@ pub async fn probe(session: &Session, forward: &PlannedForward, expected: &Expec
     if forward.proof == Proof::Connection {
         return connect_only(session, forward).await;
     }
-    let url = format!("http://{}{HEALTH_PATH}", forward.listen);
+    let scheme = scheme(forward);
+    let url = format!("{scheme}://{}{HEALTH_PATH}", forward.listen);
     let asked = async {
         let stream = match enter(session, forward).await {
             Ok(stream) => stream,
             Err(Entry::Forbidden) => return Err(None),
             Err(Entry::Failed(fault)) => return Err(Some(fault)),
         };
-        ask(stream, &forward.listen, &url).await.map_err(Some)
+        ask(scheme, stream, &forward.listen, &url).await.map_err(Some)
     };
     match timeout(DEADLINE, asked).await {
         Err(_) => Outcome::Failed(fault::no_answer_within(&url, DEADLINE)),
@@ -92,7 +94,7 @@ pub async fn occupant(session: &Session, listen: &Endpoint) -> Occupant {
     let url = format!("http://{at}{HEALTH_PATH}");
     let asked = async {
         match session.connect(&at, POKE_DEADLINE).await {
-            Ok(stream) => match ask(stream, &at, &url).await {
+            Ok(stream) => match ask(Scheme::Http, stream, &at, &url).await {
                 Err(TunnelFault { cause: FaultCause::NothingAnswers { .. }, .. }) => Occupant::Unknown,
                 _ => Occupant::Living,
             },
@@ -137,7 +139,23 @@ async fn connect_here(at: &Endpoint) -> Result<TcpStream, TunnelFault> {
     }
 }
 
-async fn ask(stream: BoxedIo, at: &Endpoint, url: &str) -> Result<Answer, TunnelFault> {
+fn scheme(forward: &PlannedForward) -> Scheme {
+    match forward.proof {
+        Proof::Server { scheme } => scheme,
+        Proof::Worker { .. } | Proof::Connection => Scheme::Http,
+    }
+}
+
+async fn ask(scheme: Scheme, stream: BoxedIo, at: &Endpoint, url: &str) -> Result<Answer, TunnelFault> {
+    let stream: BoxedIo = match scheme {
+        Scheme::Http => stream,
+        Scheme::Https => {
+            let no_tls = |_| here(FaultCause::WrongAnswer { url: url.to_owned(), status: None });
+            let tls = OuterTls::anybody()
+                .map_err(|error| here(FaultCause::NothingAnswers { url: url.to_owned(), detail: error.to_string() }))?;
+            Box::new(tls.connect(&at.host, stream).await.map_err(no_tls)?)
+        }
+    };
     http_once::get(stream, &at.to_string(), HEALTH_PATH).await.map_err(|error| match error {
         GetError::Closed(_) => here(FaultCause::NothingAnswers { url: url.to_owned(), detail: error.to_string() }),
         GetError::NotHttp(_) => here(FaultCause::WrongAnswer { url: url.to_owned(), status: None }),
@@ -152,10 +170,10 @@ fn judge(answer: &Answer, forward: &PlannedForward, expected: &Expected, url: &s
     let health: Health = serde_json::from_slice(body).unwrap_or_default();
     match &forward.proof {
         Proof::Connection => Ok(()),
-        Proof::Server if health.worker_uuid.is_some() => {
+        Proof::Server { .. } if health.worker_uuid.is_some() => {
             Err(FaultCause::WrongAnswer { url: url.to_owned(), status: Some(status.as_u16()) })
         }
-        Proof::Server => match (&expected.server, health.server) {
+        Proof::Server { .. } => match (&expected.server, health.server) {
             (Some(expected), Some(answered)) if *expected != answered => {
                 Err(FaultCause::WrongServer { url: url.to_owned() })
             }
@@ -177,10 +195,11 @@ async fn from_behind(session: &Session, forward: &PlannedForward, expected: &Exp
         hop: Some(session.name().to_string()),
         cause: FaultCause::ProbeForbidden { address: seen_from_itself(&forward.listen).to_string() },
     };
-    let url = format!("http://{}{HEALTH_PATH}", forward.target);
+    let scheme = scheme(forward);
+    let url = format!("{scheme}://{}{HEALTH_PATH}", forward.target);
     let asked = async {
         let stream = connect_here(&forward.target).await?;
-        let answer = ask(Box::new(stream), &forward.target, &url).await?;
+        let answer = ask(scheme, Box::new(stream), &forward.target, &url).await?;
         judge(&answer, forward, expected, &url).map_err(here)
     };
     match timeout(DEADLINE, asked).await {

@@ -4,7 +4,7 @@ use super::ports::PortBook;
 use super::routes::Routes;
 use super::taken::Taken;
 use super::{
-    AgentName, ForwardId, KnownHostsFiles, Plan, PlanNote, PlannedForward, PlannedHop, Proof, Reporting,
+    AgentName, ForwardId, KnownHostsFiles, Plan, PlanNote, PlannedForward, PlannedHop, Proof, Reporting, Scheme,
     SessionSettings,
 };
 use crate::tunnel::file::{
@@ -229,7 +229,7 @@ impl Maker<'_> {
             route,
             workers,
             behind: None,
-            proof: Proof::Server,
+            proof: Proof::Server { scheme: self.scheme() },
         };
         self.shared = self.add(forward, server.position);
     }
@@ -273,7 +273,7 @@ impl Maker<'_> {
                 route: route.clone(),
                 workers: vec![worker.name.clone()],
                 behind: self.shared.clone(),
-                proof: Proof::Server,
+                proof: Proof::Server { scheme: self.scheme() },
             };
             self.add(forward, worker.key.position);
         }
@@ -373,7 +373,7 @@ impl Maker<'_> {
                 route,
                 workers: vec![worker.name.clone()],
                 behind: None,
-                proof: Proof::Server,
+                proof: Proof::Server { scheme: self.scheme() },
             };
             self.add(forward, worker.key.position);
         }
@@ -384,10 +384,13 @@ impl Maker<'_> {
         }
     }
 
-    fn start_worker_with(&mut self, worker: &WorkerEntry) {
+    fn scheme(&self) -> Scheme {
         let is_tls = self.file.server_url.as_ref().is_some_and(|url| url.starts_with("https://"));
-        let scheme = if is_tls { "https" } else { "http" };
-        let url = format!("{scheme}://{LOOPBACK}:{}", self.server_port(worker));
+        if is_tls { Scheme::Https } else { Scheme::Http }
+    }
+
+    fn start_worker_with(&mut self, worker: &WorkerEntry) {
+        let url = format!("{}://{LOOPBACK}:{}", self.scheme(), self.server_port(worker));
         let mut flags = vec!["--server-url".to_owned(), url, "--worker-name".to_owned(), worker.name.clone()];
         if let Some(port) = self.health_ports.get(&worker.key.value) {
             flags.extend(["--worker-ip", LOOPBACK, "--worker-port"].map(str::to_owned));

@@ -113,7 +113,10 @@ pub struct PlannedHop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// A gpustack server, at `/healthz`.
-    Server,
+    Server {
+        /// How it is asked.
+        scheme: Scheme,
+    },
     /// This worker, at `/healthz`.
     Worker {
         /// Its name.
@@ -121,6 +124,24 @@ pub enum Proof {
     },
     /// Anything that takes a connection.
     Connection,
+}
+
+/// How a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Plainly.
+    Http,
+    /// Over TLS. Its certificate is not looked at: a probe tells nothing, and links have keys of their own.
+    Https,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        })
+    }
 }
 
 /// What whoever reads a plan should know.

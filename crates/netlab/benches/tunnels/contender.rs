@@ -12,6 +12,10 @@ const SCRIPT_LOOKS_EVERY: Duration = Duration::from_mins(5);
 /// The field reports' options for `ssh`.
 const OPTIONS: [&str; 6] = ["-o", "ServerAliveInterval=30", "-o", "ServerAliveCountMax=3", "-o", "TCPKeepAlive=yes"];
 
+/// As the guide advises. Without them sshd keeps the port of a session that vanished for a quarter of an hour, whoever
+/// wants it.
+const SSHD_SETTINGS: [&str; 2] = ["ClientAliveInterval 15", "ClientAliveCountMax 3"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
     Gpustack,
@@ -51,7 +55,7 @@ impl Contender {
         let to = format!("to-bastion-{number}");
         let server_cable = lay((here, &to, address(1, 10)), (&bastion, "eth0", address(1, 1)));
         let worker_cable = lay((&bastion, "eth1", address(2, 1)), (&worker, "eth0", address(2, 20)));
-        let sshd = Some(ssh.serve(&worker).unwrap());
+        let sshd = Some(ssh.serve_with(&worker, &SSHD_SETTINGS).unwrap());
         let samples = Samples::begin(&worker);
         Self {
             keeper,
@@ -144,10 +148,10 @@ impl Contender {
     }
 
     pub fn start_sshd(&mut self) {
-        self.sshd = Some(self.ssh.serve(&self.worker).unwrap());
+        self.sshd = Some(self.ssh.serve_with(&self.worker, &SSHD_SETTINGS).unwrap());
     }
 
-    /// Nobody is told that it is off.
+    /// Nobody is told that it is off; when it is back, it knows nothing of its former connections, and says so.
     pub fn stop_bastion(&mut self) {
         let silent = netlab::Quality { is_silent: true, ..netlab::Quality::default() };
         self.server_cable.set(silent);
@@ -158,8 +162,6 @@ impl Contender {
         for program in ["autossh", "ssh", "gpustack"] {
             self.bastion.kill_all(program).unwrap();
         }
-        self.server_cable.forget_connections();
-        self.worker_cable.forget_connections();
     }
 
     /// A service manager starts the agent and autossh at boot; the script comes when it is time.
