@@ -178,14 +178,7 @@ impl Worker {
         wrapper: &[&str],
     ) -> Result<Self> {
         let path = folder.folder.path();
-        let mut command = match wrapper {
-            [] => program(host, gpustack),
-            [first, rest @ ..] => {
-                let mut command = program(host, Path::new(first));
-                command.args(rest).arg(gpustack);
-                command
-            }
-        };
+        let mut command = program_under(host, wrapper, gpustack);
         command.args(["start", "--server-url", url, "--token", TOKEN]).args(arguments);
         command.arg("--data-dir").arg(path.join("data"));
         command.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", path.join("bin").display()));
@@ -244,14 +237,7 @@ impl TunnelFolder {
 impl TunnelAgent {
     /// Starts one. `wrapper` goes before the program, as `faketime` does.
     pub fn start(host: &Host, gpustack: &Path, folder: &TunnelFolder, wrapper: &[&str]) -> Result<Self> {
-        let mut command = match wrapper {
-            [] => program(host, gpustack),
-            [first, rest @ ..] => {
-                let mut command = program(host, Path::new(first));
-                command.args(rest).arg(gpustack);
-                command
-            }
-        };
+        let mut command = program_under(host, wrapper, gpustack);
         command.args(["tunnel", "run", "--config"]).arg(folder.config());
         Ok(Self { process: Process::start(&mut command)?, folder: folder.clone() })
     }
@@ -296,6 +282,14 @@ impl TunnelAgent {
 
     /// Ends it with a signal that it cannot hear.
     pub fn kill(self) {}
+}
+
+/// One of this project's programs under `wrapper`, which changes what it sees.
+fn program_under(host: &Host, wrapper: &[&str], gpustack: &Path) -> Command {
+    let [first, rest @ ..] = wrapper else { return program(host, gpustack) };
+    let mut command = program(host, Path::new(first));
+    command.args(rest).arg(gpustack);
+    command
 }
 
 /// One of this project's programs, with nothing in its environment that could change what it does.
