@@ -4,7 +4,7 @@ import { expect, logIn, test } from '../support/test.ts';
 
 // the browser reports that it cannot reach the server meanwhile, and sends a question that was cut off once more by itself: the
 // next server knows nothing of the former one's stream
-test.use({ expectedComplaints: [/net::ERR_/, /404 \(Not Found\) \(.*\/v1\/events\/\w+\/watch\)/] });
+test.use({ expectedComplaints: [/net::ERR_|404 \(Not Found\) \(.*\/v1\/events\/\w+\/watch\)/] });
 
 test('a server that is killed under load and started again knows everybody and judges nobody too early', async ({ page, lab }) => {
   test.setTimeout(180_000);
