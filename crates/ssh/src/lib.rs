@@ -46,12 +46,14 @@
 //!
 //! **Liveness.** A server that is silent is asked for a sign of life after
 //! [`keep_alive_interval`](Tuning::keep_alive_interval), and given up after another one. With the session go its
-//! connections, by a reset: a client that has read half of an answer is not to take it for the whole.
+//! connections, by a reset: a client that has read half of an answer is not to take it for the whole. A server that could
+//! not hear it is told when it takes the next connection of the same [`TcpTransport`], and gives free what it listened at.
 //!
 //! [`ca`] makes and checks the certificates that let users in for some days instead of for ever.
 
 pub mod ca;
 
+mod abandoned;
 mod address;
 mod end;
 mod error;

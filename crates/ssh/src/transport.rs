@@ -1,5 +1,6 @@
 //! How a session gets the byte stream to the first server of its route.
 
+use crate::abandoned::Abandoned;
 use crate::address::Endpoint;
 use crate::io::{BoxedIo, SessionSocket};
 use async_trait::async_trait;
@@ -58,15 +59,19 @@ pub enum TransportError {
 }
 
 /// TCP, directly. It never asks the environment for a proxy.
+///
+/// A server that takes a connection is told that former ones, which this side gave up, are no more: it may not have
+/// heard it when they broke, and still keep ports for them.
 #[derive(Clone, Debug)]
 pub struct TcpTransport {
     connect_deadline: Duration,
+    abandoned: Abandoned,
 }
 
 impl TcpTransport {
     /// Tries each address of a server for at most `connect_deadline`.
     pub fn new(connect_deadline: Duration) -> Self {
-        Self { connect_deadline }
+        Self { connect_deadline, abandoned: Abandoned::default() }
     }
 }
 
@@ -74,7 +79,10 @@ impl TcpTransport {
 impl Transport for TcpTransport {
     async fn open(&self, server: &Endpoint) -> Result<BoxedIo, TransportError> {
         let stream = connect(server, self.connect_deadline).await?;
-        Ok(Box::new(SessionSocket::new(stream)))
+        if let Ok(address) = stream.peer_addr() {
+            self.abandoned.reset(address);
+        }
+        Ok(Box::new(SessionSocket::new(stream, self.abandoned.clone())))
     }
 }
 

@@ -33,7 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(20));
 /// Between attempts at a port whose sshd has not missed a broken session yet; each pause is twice as long as the one
 /// before.
-const STALE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
+const STALE_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(32));
 /// A forward that stood for so long was no failed attempt.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 /// Connections may end for so long when the forward is given up on purpose. Links of workers never do by themselves.

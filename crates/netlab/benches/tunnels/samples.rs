@@ -1,9 +1,13 @@
 //! Whether something is answered through the tunnel, once a second.
+//!
+//! A question through a tunnel that is down is a connection to the listener of a dead session, and keeps sshd from missing the
+//! session: it looks whether its client lives (`ClientAliveInterval`) only after a time in which nothing else happened. So
+//! where nothing is answered for a while, the next question waits until sshd has heard something of somebody.
 
 use netlab::{Host, Process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -13,14 +17,36 @@ pub const ASK: &str = "--ask";
 const EVERY: Duration = Duration::from_secs(1);
 const DEADLINE: Duration = Duration::from_secs(1);
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
+/// So long after the last answer it is asked each second whatever happens.
+const PERSISTENT_FOR: Duration = Duration::from_secs(10);
+/// Later there is no longer pause between two questions: a path may have healed of which sshd heard nothing yet.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// Prints `1` or `0` each second.
 pub fn ask_for_ever() {
     let begun = Instant::now();
+    let (mut answered_at, mut asked_at, mut heard) = (begun, begun, String::new());
     for number in 1.. {
-        println!("{}", u8::from(is_answered()));
+        let is_waiting = answered_at.elapsed() > PERSISTENT_FOR && asked_at.elapsed() < LONGEST_PAUSE;
+        let is_answered = (!is_waiting || heard_by_sshd() != heard) && {
+            asked_at = Instant::now();
+            let is_answered = is_answered();
+            heard = heard_by_sshd();
+            is_answered
+        };
+        if is_answered {
+            answered_at = Instant::now();
+        }
+        println!("{}", u8::from(is_answered));
         sleep((EVERY * number).saturating_sub(begun.elapsed()));
     }
+}
+
+/// How many bytes each connection of this host's sshd has received.
+fn heard_by_sshd() -> String {
+    let output = Command::new("ss").args(["-tniH", "state", "established", "sport = :22"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().filter(|word| word.starts_with("bytes_received:")).collect::<Vec<_>>().join(" ")
 }
 
 fn is_answered() -> bool {
