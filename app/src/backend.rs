@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fleet::device_list::{DeviceList, DeviceQuery};
-use crate::fleet::roster::Roster;
+use crate::fleet::roster::{Detail, Roster};
 use crate::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 
 /// The server, as the UI needs it. Handed to pages and server functions as a context of type
@@ -26,7 +26,7 @@ pub trait Backend: Send + Sync {
     async fn change_password(&self, request: &http::request::Parts, current: &str, new: &str) -> PasswordOutcome;
 
     /// All workers at this moment.
-    async fn roster(&self) -> Roster;
+    async fn roster(&self, detail: Detail) -> Roster;
 
     /// Everything about these workers, in this order; without those that do not exist.
     async fn workers(&self, ids: &[WorkerId]) -> Vec<WorkerView>;

@@ -7,6 +7,8 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::Json;
 
 #[cfg(feature = "ssr")]
+use crate::fleet::roster::Detail;
+#[cfg(feature = "ssr")]
 use crate::session;
 
 /// The part of the fleet that the list is rendered with.
@@ -16,7 +18,7 @@ pub async fn ask_part(
     query: ListQuery,
 ) -> Result<FleetPart, UiError> {
     let backend = session::authorised().await?.backend;
-    let roster = backend.roster().await;
+    let roster = backend.roster(Detail::of_rows(&query)).await;
     Ok(roster.page(&query, |ids| async move { backend.workers(&ids).await }).await)
 }
 
@@ -27,12 +29,12 @@ pub async fn ask_order(
     query: ListQuery,
 ) -> Result<Vec<WorkerId>, UiError> {
     let caller = session::authorised().await?;
-    Ok(caller.backend.roster().await.order(&query))
+    Ok(caller.backend.roster(Detail::of_order(&query)).await.order(&query))
 }
 
 /// How many workers errors concern: all that a hidden page needs to know.
 #[server(input = Json, endpoint = "ask_troubled")]
 pub async fn ask_troubled() -> Result<usize, UiError> {
     let caller = session::authorised().await?;
-    Ok(caller.backend.roster().await.trouble().error_workers)
+    Ok(caller.backend.roster(Detail::default()).await.trouble().error_workers)
 }

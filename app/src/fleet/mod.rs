@@ -15,6 +15,8 @@ pub mod trouble;
 mod stream;
 #[cfg(any(feature = "hydrate", test))]
 mod sync;
+#[cfg(any(feature = "hydrate", test))]
+mod watch;
 
 pub use devices::{DeviceSummary, Figures, ModelCount};
 pub use filter::{Filter, Member};

@@ -26,6 +26,28 @@ pub struct Listed {
     pub figures: Figures,
 }
 
+/// What is put together about each worker besides name, state and conditions. Of ten thousand workers with eight devices
+/// each it is most of the work, and most questions need none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// [`WorkerBrief::os`] and [`WorkerBrief::search`], empty otherwise.
+    pub is_searched: bool,
+    /// [`Listed::figures`], unknown otherwise.
+    pub has_figures: bool,
+}
+
+impl Detail {
+    /// What the rows of a query need.
+    pub fn of_rows(query: &ListQuery) -> Self {
+        Self { is_searched: !query.search.trim().is_empty(), ..Self::of_order(query) }
+    }
+
+    /// What a query's order needs.
+    pub const fn of_order(query: &ListQuery) -> Self {
+        Self { is_searched: false, has_figures: !matches!(query.sort, Sort::Name | Sort::State) }
+    }
+}
+
 impl Roster {
     /// What is wrong.
     pub fn trouble(&self) -> Trouble {
@@ -58,7 +80,13 @@ impl Roster {
         }
         let matching = self.workers.len();
         let before = query.page.saturating_sub(1).saturating_mul(FleetPart::ROWS);
-        (matching, self.order(query).into_iter().skip(before).take(FleetPart::ROWS).collect())
+        let end = before.saturating_add(FleetPart::ROWS);
+        if end < matching {
+            // those behind the page need no order
+            self.workers.select_nth_unstable_by(end, |left, right| query.compare(left, right));
+            self.workers.truncate(end);
+        }
+        (matching, self.order(query).into_iter().skip(before).collect())
     }
 
     fn briefs(&self) -> impl Iterator<Item = &WorkerBrief> {
@@ -147,6 +175,27 @@ mod tests {
         let part = page_of(roster(workers), &ListQuery { page: 3, ..ListQuery::default() });
         assert_eq!((part.workers.len(), part.matching, part.pages(), part.counts.all), (20, 120, 3, 120));
         assert_eq!(part.workers[0].name, "npu-101");
+    }
+
+    #[test]
+    fn pages_are_parts_of_the_whole_order() {
+        let workers: Vec<Listed> = (1..=120).map(|id| listed(brief(id, &format!("npu-{}", id * 37 % 121)))).collect();
+        for sort in [Sort::Name, Sort::State] {
+            let query = |page| ListQuery { sort, page, ..ListQuery::default() };
+            let rows = |page| roster(workers.clone()).rows(&query(page)).1;
+            assert_eq!([1, 2, 3].map(rows).concat(), roster(workers.clone()).order(&query(1)));
+            assert!(rows(4).is_empty() && rows(usize::MAX).is_empty());
+        }
+    }
+
+    #[test]
+    fn only_what_a_query_looks_at_is_put_together() {
+        let query = |search: &str, sort| ListQuery { search: search.to_owned(), sort, ..ListQuery::default() };
+        let detail = |is_searched, has_figures| Detail { is_searched, has_figures };
+        assert_eq!(Detail::of_rows(&query(" ", Sort::State)), Detail::default());
+        assert_eq!(Detail::of_rows(&query("npu", Sort::Name)), detail(true, false));
+        assert_eq!(Detail::of_rows(&query("npu", Sort::Use)), detail(true, true));
+        assert_eq!(Detail::of_order(&query("npu", Sort::Heartbeat)), detail(false, true));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::exchange::{Body, Reply, exchange};
 use crate::fleet::Fleet;
 use crate::fleet::ask::AskTroubled;
 use crate::fleet::sync::{Step, Sync};
+use crate::fleet::watch::Watch;
 use crate::json::from_json;
 use crate::reactive::effect;
 use crate::session::UiError;
@@ -89,38 +90,6 @@ struct State {
     /// The end of the stream of a hidden page, or its next poll.
     hidden: Timer,
     watch: Watch,
-}
-
-/// What the server is told of what the page looks at.
-#[derive(Default)]
-struct Watch {
-    /// The name of the stream; empty while there is none.
-    stream: String,
-    /// At which workers the page looks.
-    wanted: Vec<WorkerId>,
-    /// Which the server knows of. It tells everything about these.
-    told: Vec<WorkerId>,
-    /// Whether an answer is awaited: the next question waits for it, so that a quick scroll asks no more often than the
-    /// server answers.
-    is_asking: bool,
-}
-
-impl Watch {
-    /// The stream is gone, and with it what the server knew.
-    fn end(&mut self) {
-        self.stream.clear();
-        self.told.clear();
-        self.is_asking = false;
-    }
-
-    /// What is to be told next; nothing while nothing has changed.
-    fn next(&self) -> Option<WatchRequest> {
-        let is_due = !self.stream.is_empty() && !self.is_asking && self.wanted != self.told;
-        is_due.then(|| {
-            let is_new = |id: &WorkerId| self.told.binary_search(id).is_err();
-            WatchRequest { workers: self.wanted.clone(), show: self.wanted.iter().copied().filter(is_new).collect() }
-        })
-    }
 }
 
 /// A timer that is cleared when it is replaced or dropped.
@@ -269,12 +238,9 @@ impl Stream {
             self.failed();
             return;
         };
-        {
-            let watch = &mut self.state.borrow_mut().watch;
-            watch.is_asking = false;
-            watch.told = request.workers;
-        }
         self.fleet.show_watched(answer);
+        let looked_at = untrack(|| self.fleet.looked_at());
+        self.state.borrow_mut().watch.answered(request.workers, &looked_at);
         // the page may have moved on meanwhile
         self.tell_watch();
     }

@@ -87,6 +87,13 @@ pub struct Condition {
     pub since_ms: Option<i64>,
 }
 
+impl Condition {
+    /// Whether nobody has to do anything about it.
+    pub fn is_fine(&self) -> bool {
+        self.severity == Severity::Ok
+    }
+}
+
 /// A condition with the fields of its reason among its own: read so, it takes half of the code.
 #[derive(Deserialize)]
 struct Written {

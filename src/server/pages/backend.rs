@@ -11,8 +11,9 @@ use api::{
     WorkerTunnel, WorkerView,
 };
 use app::backend::{Backend, BackendFailed, ExaminationFailed};
+use app::fleet::Figures;
 use app::fleet::device_list::{DeviceList, DeviceQuery};
-use app::fleet::roster::{Listed, Roster};
+use app::fleet::roster::{Detail, Listed, Roster};
 use app::model::{JoinInfo, LoginOutcome, PasswordOutcome, Session};
 use async_trait::async_trait;
 use http::header::{self, HeaderName};
@@ -136,13 +137,16 @@ impl Backend for UiBackend {
         }
     }
 
-    async fn roster(&self) -> Roster {
+    async fn roster(&self, detail: Detail) -> Roster {
         let registry = &self.state.registry;
         let moment = registry.moment();
         let listed = |worker: &Arc<Worker>| {
             let facts = worker.facts();
-            let brief = view::brief(&facts, assess::assess(&facts, &moment, registry.policy()));
-            Listed { figures: view::figures(&facts, brief.state, &moment), brief }
+            let assessment = assess::assess_briefly(&facts, &moment, registry.policy());
+            let state = assessment.state;
+            let figures = if detail.has_figures { view::figures(&facts, state, &moment) } else { Figures::default() };
+            let brief = if detail.is_searched { view::brief } else { view::unsearched_brief };
+            Listed { brief: brief(&facts, assessment), figures }
         };
         let workers = registry.all().iter().map(listed).collect();
         Roster { server_time_ms: moment.wall_ms(moment.now), workers }

@@ -62,6 +62,34 @@ pub fn assess(facts: &Facts, moment: &Moment, policy: &Policy) -> Assessment {
     Assessment { state: state(facts, moment, policy), conditions }
 }
 
+/// Judges a worker of very many: without conditions where all of them would be fine, which is so of most.
+pub fn assess_briefly(facts: &Facts, moment: &Moment, policy: &Policy) -> Assessment {
+    let assessment = if is_plainly_well(facts, moment, policy) {
+        Assessment { state: state(facts, moment, policy), conditions: Vec::new() }
+    } else {
+        assess(facts, moment, policy)
+    };
+    debug_assert!(
+        !assessment.conditions.is_empty() || assess(facts, moment, policy).conditions.iter().all(Condition::is_fine),
+        "{facts:?}"
+    );
+    assessment
+}
+
+/// Whether nothing about a worker is wrong. False when that takes a closer look.
+fn is_plainly_well(facts: &Facts, moment: &Moment, policy: &Policy) -> bool {
+    let report = &facts.status.reported;
+    let devices = report.gpu_devices.as_deref().unwrap_or_default();
+    !matches!(liveness(facts, moment, policy), Liveness::Lost { .. })
+        && link_status(facts, moment) != Some(ConditionStatus::False)
+        && direct_status(facts) != ConditionStatus::False
+        && facts.clock.is_none_or(|clock| clock.measured.verdict().severity == Severity::Ok)
+        && report.problems.is_empty()
+        && (report.gpu_devices.is_none() || devices.len() >= facts.status.devices_expected as usize)
+        && !devices.iter().any(is_unhealthy)
+        && !has_identity_trouble(facts, moment)
+}
+
 /// A worker's state alone, without the work of wording its conditions.
 ///
 /// Maintenance before Not Ready before Unreachable before Ready. Clock, devices and identity never count.
@@ -374,7 +402,7 @@ mod tests {
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::Grace;
     use super::*;
-    use api::{ClockMeasurement, LinkCarrier, LinkLoss, Maintenance, Problem};
+    use api::{ClockMeasurement, LinkCarrier, LinkLoss, Maintenance, Problem, WorkerStatus};
     use proptest::prelude::*;
 
     const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };
@@ -412,6 +440,44 @@ mod tests {
         let is_tunnel = |condition: &Condition| matches!(condition.reason, Reason::TunnelDown { .. });
         let ways = assessed.conditions.iter().take_while(|condition| condition.kind != ConditionKind::Clock);
         ways.map(|condition| (condition.kind, is_tunnel(condition))).collect()
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_found_by_the_brief_look_too() {
+        let well = || {
+            let mut facts = heard_at(990);
+            facts.report(devices(2), at(990));
+            facts.link.standing = link_up(900);
+            facts
+        };
+        let brief = |facts: &Facts, seconds| assess_briefly(facts, &moment(seconds, NO_GRACE), &POLICY);
+        let whole = |facts: &Facts, seconds| assess(facts, &moment(seconds, NO_GRACE), &POLICY);
+        let expected = Assessment { conditions: Vec::new(), ..whole(&well(), 1000) };
+        assert_eq!(brief(&well(), 1000), expected);
+
+        let spoil: [fn(&mut Facts); 7] = [
+            |facts| facts.leave(at(995)),
+            |facts| facts.link.standing = link_down(Some(900), 990),
+            |facts| facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused)),
+            |facts| facts.measure_clock(ClockMeasurement { offset_ms: 90_000, error_ms: 1 }, at(990)),
+            |facts| facts.report(devices(1), at(995)),
+            |facts| {
+                let mut report = devices(2);
+                report.gpu_devices.as_mut().unwrap()[1].health = Some(DeviceHealth::Warning);
+                facts.report(report, at(995));
+            },
+            |facts| {
+                let problem = Problem { severity: Severity::Warning, reason: Reason::HardwareClockLocal {}, age_s: 0 };
+                facts.report(WorkerStatus { problems: vec![problem], ..devices(2) }, at(995));
+            },
+        ];
+        for (index, spoil) in spoil.into_iter().enumerate() {
+            let mut facts = well();
+            spoil(&mut facts);
+            assert!(whole(&facts, 1000).conditions.iter().any(|condition| !condition.is_fine()), "{index}");
+            assert_eq!(brief(&facts, 1000), whole(&facts, 1000), "{index}");
+        }
+        assert_eq!(brief(&well(), 2000), whole(&well(), 2000), "silent");
     }
 
     #[test]

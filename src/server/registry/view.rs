@@ -5,7 +5,7 @@ use super::facts::{Facts, LinkStanding, ProbeOutcome};
 use super::message::{rfc3339, state_message};
 use super::time::Moment;
 use api::{
-    DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, LinkView, OsInfo, ReadingsUpdate, Severity,
+    Condition, DeviceReadings, DeviceView, GpuDevice, GpuDeviceItem, HostView, LinkView, OsInfo, ReadingsUpdate,
     SystemReserved, Worker, WorkerBrief, WorkerState, WorkerStatus, WorkerView,
 };
 use app::fleet::Figures;
@@ -45,13 +45,22 @@ pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> 
 
 /// For browsers that look at very many.
 pub fn brief(facts: &Facts, assessment: Assessment) -> WorkerBrief {
-    let is_well = assessment.conditions.iter().all(|condition| condition.severity == Severity::Ok);
+    WorkerBrief {
+        os: facts.status.reported.os.as_ref().map(os_name).unwrap_or_default(),
+        search: search_text(facts),
+        ..unsearched_brief(facts, assessment)
+    }
+}
+
+/// The same without what is only there to be searched.
+pub fn unsearched_brief(facts: &Facts, assessment: Assessment) -> WorkerBrief {
+    let is_well = assessment.conditions.iter().all(Condition::is_fine);
     WorkerBrief {
         id: facts.row.id,
         name: facts.row.name.clone(),
         state: assessment.state,
-        os: facts.status.reported.os.as_ref().map(os_name).unwrap_or_default(),
-        search: search_text(facts),
+        os: String::new(),
+        search: String::new(),
         conditions: if is_well { Vec::new() } else { assessment.conditions },
     }
 }
@@ -235,7 +244,7 @@ mod tests {
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::{Grace, Monotonic};
     use super::*;
-    use api::{Condition, ConditionKind, ConditionStatus, Reason};
+    use api::{ConditionKind, ConditionStatus, Reason, Severity};
     use std::time::Duration;
 
     const POLICY: Policy = Policy { offline_timeout: Duration::from_mins(1) };

@@ -36,7 +36,7 @@ fn snapshot(registry: &Registry, announcer: &Announcer) -> FleetSnapshot {
     let moment = registry.moment();
     let brief = |worker: &Arc<Worker>| {
         let facts = worker.facts();
-        view::brief(&facts, assess::assess(&facts, &moment, registry.policy()))
+        view::brief(&facts, assess::assess_briefly(&facts, &moment, registry.policy()))
     };
     let workers = registry.all().iter().map(brief).collect();
     FleetSnapshot { sequence, server_time_ms: moment.wall_ms(moment.now), workers }
