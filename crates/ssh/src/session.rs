@@ -142,6 +142,14 @@ impl Session {
         self.open(target, &Endpoint::new("127.0.0.1", 0), deadline).await.map(drop)
     }
 
+    /// Whether the server would listen at `listen` for this session. Whoever listens there already does not notice the
+    /// question.
+    pub async fn can_listen(&self, listen: &Endpoint) -> Result<bool, ChannelError> {
+        let ListenAnswer::Listening(port) = self.listen(listen).await? else { return Ok(false) };
+        self.stop_listening(&Endpoint::new(listen.host.clone(), port)).await;
+        Ok(true)
+    }
+
     /// A connection of this program's own to `target`, made by the server: to ask something there.
     pub async fn connect(&self, target: &Endpoint, deadline: Duration) -> Result<BoxedIo, ChannelError> {
         Ok(Box::new(self.open(target, &Endpoint::new("127.0.0.1", 0), deadline).await?))

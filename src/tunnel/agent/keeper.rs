@@ -31,9 +31,16 @@ const FIRST_PAUSE: Duration = Duration::from_millis(300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Somebody has to do something before these attempts succeed.
 const SLOW_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(20));
-/// Between attempts at a port whose sshd has not missed a broken session yet; each pause is twice as long as the one
-/// before.
-const STALE_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(32));
+/// After the first questions to the listener of a session that broke, until the next one.
+///
+/// A question makes sshd write to the dead connection, whose other end may then say that it is dead. But sshd looks whether
+/// its client lives (`ClientAliveInterval`, four times with `ClientAliveCountMax 3`) only after a time in which nothing
+/// else happened, so whoever asks all the time keeps the dead session alive.
+const STALE_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
+/// After each further one: time enough for sshd's four looks with the settings that the agent advises.
+const LATER_STALE_PAUSE: Duration = Duration::from_secs(80);
+/// Between two trials whether such a port is free, which do not touch the dead session.
+const STALE_TRIAL_INTERVAL: Duration = Duration::from_secs(2);
 /// A forward that stood for so long was no failed attempt.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 /// Connections may end for so long when the forward is given up on purpose. Links of workers never do by themselves.
@@ -68,14 +75,6 @@ pub struct Keeper {
     shared: Shared,
 }
 
-/// A listener of a session that broke.
-struct Stale {
-    /// Since when it is known.
-    since: Instant,
-    /// Before the next attempt.
-    pause: Duration,
-}
-
 enum Standing {
     Local(LocalForward),
     Remote(RemoteForward),
@@ -91,23 +90,19 @@ impl Keeper {
     /// Runs until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut stale = None;
         while !stop.is_cancelled() {
             let begun = Instant::now();
-            let Some(fault) = self.once(&stop, &mut stale).await else { break };
+            let Some(fault) = self.once(&stop).await else { break };
             if begun.elapsed() >= HEALTHY_AFTER {
                 backoff.reset();
             }
-            let pause = match &stale {
-                Some(Stale { pause, .. }) => *pause,
-                None => pause(&fault.cause, &mut backoff),
-            };
+            let pause = pause(&fault.cause, &mut backoff);
             let passes = fault::passes(&fault.cause);
             self.note(ForwardState::Down, Some(fault));
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = sleep(pause) => {}
-                () = self.shared.signals.came_about.notified(), if passes && stale.is_none() => {}
+                () = self.shared.signals.came_about.notified(), if passes => {}
                 () = self.shared.signals.retry.notified() => {}
             }
         }
@@ -115,27 +110,23 @@ impl Keeper {
     }
 
     /// Makes the forward once and stays with it. Gives why it does not stand; None when it was stopped.
-    async fn once(&self, stop: &CancellationToken, stale: &mut Option<Stale>) -> Option<TunnelFault> {
+    async fn once(&self, stop: &CancellationToken) -> Option<TunnelFault> {
         let connected = tokio::select! {
             () = stop.cancelled() => return None,
             connected = self.shared.sessions.get(&self.route) => connected,
         };
         let session = match connected {
             Ok(session) => session,
-            Err(error) => {
-                *stale = None;
-                return Some(fault::of_connect(&error));
-            }
+            Err(error) => return Some(fault::of_connect(&error)),
         };
         let started = tokio::select! {
             () = stop.cancelled() => return None,
-            started = self.start(&session) => started,
+            started = self.start_when_free(&session) => started,
         };
         let standing = match started {
             Ok(standing) => standing,
-            Err(error) => return Some(self.not_started(&session, &error, stale).await),
+            Err(fault) => return Some(fault),
         };
-        *stale = None;
         self.shared.board.note_made(&self.forward.id);
         self.shared.signals.came_about.notify_waiters();
         let end = self.stay(&session, &standing, stop).await;
@@ -169,31 +160,48 @@ impl Keeper {
         }
     }
 
+    /// Makes the forward as soon as its own former session does not listen any more.
+    async fn start_when_free(&self, session: &Session) -> Result<Standing, TunnelFault> {
+        let mut pauses = STALE_PAUSES.into_iter();
+        let mut stale_since = None;
+        loop {
+            let fault = match self.start(session).await {
+                Ok(standing) => return Ok(standing),
+                Err(error) => fault::of_forward(session.name(), &error),
+            };
+            let Some(address) = self.own_stale_listener(session, &fault.cause).await else { return Err(fault) };
+            let waited_s = stale_since.get_or_insert_with(Instant::now).elapsed().as_secs();
+            let cause = FaultCause::StaleListener { address, waited_s };
+            self.note(ForwardState::Down, Some(TunnelFault { hop: fault.hop, cause }));
+            tokio::select! {
+                // the next attempt tells how
+                _ = session.ended() => {}
+                () = sleep(pauses.next().unwrap_or(LATER_STALE_PAUSE)) => {}
+                () = self.port_is_free(session) => {}
+                () = self.shared.signals.retry.notified() => {}
+            }
+        }
+    }
+
     /// A port that is taken at the far end may be the forward's own, of a session that broke: sshd keeps it until it
-    /// misses the session.
-    ///
-    /// Each attempt asks something through it, which makes sshd write to the dead connection, whose other end may then say
-    /// that it is dead. Attempts become rarer, as sshd looks whether its client lives (`ClientAliveInterval`) only after a
-    /// time in which nothing else happened: asking all the time would keep the dead session alive.
-    async fn not_started(&self, session: &Session, error: &ForwardError, stale: &mut Option<Stale>) -> TunnelFault {
-        let fault = fault::of_forward(session.name(), error);
-        let FaultCause::PortTakenThere { address } = &fault.cause else {
-            *stale = None;
-            return fault;
-        };
+    /// misses the session. Gives the address then.
+    async fn own_stale_listener(&self, session: &Session, cause: &FaultCause) -> Option<String> {
+        let FaultCause::PortTakenThere { address } = cause else { return None };
         let is_stale = match probe::occupant(session, &self.forward.listen).await {
             Occupant::Stale => true,
             Occupant::Living => false,
             Occupant::Unknown => self.shared.board.was_made(&self.forward.id),
         };
-        if !is_stale {
-            *stale = None;
-            return fault;
+        is_stale.then(|| address.clone())
+    }
+
+    async fn port_is_free(&self, session: &Session) {
+        loop {
+            sleep(STALE_TRIAL_INTERVAL).await;
+            if session.can_listen(&self.forward.listen).await.is_ok_and(|can| can) {
+                return;
+            }
         }
-        let stale = stale.get_or_insert_with(|| Stale { since: Instant::now(), pause: STALE_PAUSES.0 });
-        stale.pause = (stale.pause * 2).min(STALE_PAUSES.1);
-        let waited_s = stale.since.elapsed().as_secs();
-        TunnelFault { hop: fault.hop, cause: FaultCause::StaleListener { address: address.clone(), waited_s } }
     }
 
     /// Probes until the session ends; None when it was stopped before.

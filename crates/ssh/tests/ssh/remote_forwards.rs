@@ -54,6 +54,20 @@ async fn bytes_go_both_ways_and_are_counted() {
 }
 
 #[tokio::test]
+async fn whether_a_port_is_free_is_told_without_a_connection_to_whoever_has_it() {
+    let (_sshd, _user, session) = logged_in(&[]).await;
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let there = endpoint(taken.local_addr().unwrap());
+    assert!(!soon(session.can_listen(&there)).await.unwrap());
+    assert!(tokio::time::timeout(Duration::from_millis(100), taken.accept()).await.is_err());
+    drop(taken);
+    for _ in 0..2 {
+        assert!(soon(session.can_listen(&there)).await.unwrap());
+    }
+    assert!(is_refused(SocketAddr::from(([127, 0, 0, 1], there.port))).await);
+}
+
+#[tokio::test]
 async fn several_forwards_of_a_session_keep_their_connections_apart() {
     let (_sshd, _user, session) = logged_in(&[]).await;
     let silent = start(&session, spec("localhost", 0, program(Manner::Silent).await)).await.unwrap();
