@@ -114,6 +114,13 @@ async function press(page: Page, key: string): Promise<void> {
 
 /** How long frames take while one scrolls through everything, and how long rows are blank. */
 async function measureScrolling(page: Page): Promise<void> {
+  const answers: { path: string; ms: number }[] = [];
+  page.on('requestfinished', request => {
+    answers.push({ path: new URL(request.url()).pathname, ms: request.timing().responseEnd });
+  });
+  page.on('requestfailed', request => {
+    report('failed while scrolling', `${request.url()} ${request.failure()?.errorText}`);
+  });
   await page.mouse.move(700, 500);
   const frames = page.evaluate(
     () =>
@@ -137,6 +144,8 @@ async function measureScrolling(page: Page): Promise<void> {
   const begun = performance.now();
   await page.waitForFunction(() => document.querySelector('.blank') === null);
   report('blank rows after scrolling', `${(performance.now() - begun).toFixed(0)} ms`);
+  answers.sort((left, right) => right.ms - left.ms);
+  report('answers while scrolling', `${answers.length}, longest ${answers[0]?.path} ${answers[0]?.ms.toFixed(0)} ms`);
   await page.keyboard.press('Home');
 }
 

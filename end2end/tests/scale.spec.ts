@@ -42,6 +42,31 @@ test('five hundred workers can be scrolled and filtered, and most of them are no
   await expect(rows.first()).toHaveText('npu-00000');
 });
 
+test('a list of very many stays where the wheel left it', async ({ page, lab }) => {
+  test.setTimeout(180_000);
+  const server = await lab.server();
+  const many = 2_000;
+  await lab.fleet(server, many);
+  await logIn(page, server.url);
+  await expect(chip(page, 'All')).toContainText(String(many));
+  for (const layout of ['table', 'cards']) {
+    await page.goto(`${server.url}/workers?view=${layout}`);
+    await hydrated(page);
+    await expect(page.locator('[data-connection="live"]')).toBeVisible();
+    await page.mouse.move(720, 600);
+    const [turns, step] = [40, 700];
+    for (let turn = 1; turn <= turns; turn += 1) {
+      await page.mouse.wheel(0, step);
+      // a frame or two, in which rows come into the document and go from it
+      await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    }
+    const place = () => page.evaluate(() => window.scrollY);
+    await expect.poll(place).toBeGreaterThanOrEqual(turns * step);
+    await expect(page.locator('.blank')).toHaveCount(0);
+    expect(await place(), layout).toBe(turns * step);
+  }
+});
+
 test('a list of many is ordered by what the server knows of all, and by name again', async ({ page, lab }) => {
   const server = await lab.server();
   await lab.fleet(server, 150);
