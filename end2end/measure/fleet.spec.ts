@@ -68,7 +68,7 @@ async function measureVisits(page: Page, server: Server, session: CDPSession): P
   const takeovers = [];
   const lives = [];
   await session.send('Network.enable');
-  for (let visit = 0; visit < 7; visit += 1) {
+  for (let visit = 0; visit < 15; visit += 1) {
     await page.goto(`${server.url}/workers`);
     await hydrated(page);
     takeovers.push(await page.evaluate(() => performance.now()));
