@@ -87,7 +87,8 @@ impl Begun {
                 reason
             }
             Err(reason) => {
-                self.say_goodbye(&reason).await;
+                // in a box, or every link would keep the room for it as long as it stands
+                Box::pin(self.say_goodbye(&reason)).await;
                 reason
             }
         }

@@ -68,7 +68,8 @@ struct Listening<'a> {
 
 impl Listening<'_> {
     async fn run(&self, link: &LinkHandle) -> Result<Infallible, StatusError> {
-        let (mut answers, mut body) = ask(link).await?;
+        // in a box, or every worker's task would keep the room for it as long as it listens
+        let (mut answers, mut body) = Box::pin(ask(link)).await?;
         let mut pace = PaceTold { follower: self.watching.follow(self.worker.id()), told: false };
         let (mut frames, mut facts_number) = (Frames::default(), None);
         loop {
