@@ -8,9 +8,7 @@
 
 mod common;
 
-use api::{
-    Availability, FaultCause, ForwardDirection, ForwardReport, ForwardRole, ForwardState, TunnelFault, TunnelReport,
-};
+use api::{Availability, FaultCause, ForwardReport, ForwardState, TunnelFault, TunnelReport};
 use common::agent::TestAgent;
 use common::worker::{TestWorker, declined, refusal};
 use common::{TestServer, answered, until};
@@ -27,14 +25,7 @@ fn forward(state: ForwardState) -> ForwardReport {
         cause: FaultCause::SshNoAnswer { address: "10.20.0.20:22".to_owned() },
     });
     ForwardReport {
-        id: "npu-host.server".to_owned(),
-        role: ForwardRole::ServerAtWorker,
-        direction: ForwardDirection::Remote,
         workers: vec!["npu-host".to_owned()],
-        listen: "127.0.0.1:8090".to_owned(),
-        target: "10.0.0.1:8090".to_owned(),
-        route: vec!["root@10.20.0.20:22".to_owned()],
-        state,
         state_age_ms: 60_000,
         fault,
         round_trip_ms: Some(3.5),
@@ -43,7 +34,7 @@ fn forward(state: ForwardState) -> ForwardReport {
         open_connections: 1,
         reconnects: 2,
         availability: Availability { day: Some(0.9), week: None, month: None },
-        cuts: Vec::new(),
+        ..ForwardReport::example("npu-host.server", state)
     }
 }
 

@@ -135,6 +135,32 @@ pub struct ForwardReport {
     pub cuts: Vec<ForwardCut>,
 }
 
+#[cfg(feature = "examples")]
+impl ForwardReport {
+    /// A remote forward that brings the server's port to worker `npu-1`, in this state for ten seconds. For tests.
+    pub fn example(id: &str, state: ForwardState) -> Self {
+        Self {
+            id: id.to_owned(),
+            role: ForwardRole::ServerAtWorker,
+            direction: ForwardDirection::Remote,
+            workers: vec!["npu-1".to_owned()],
+            listen: "127.0.0.1:8090".to_owned(),
+            target: "10.0.0.1:8090".to_owned(),
+            route: vec!["root@10.20.0.20:22".to_owned()],
+            state,
+            state_age_ms: 10_000,
+            fault: None,
+            round_trip_ms: None,
+            to_target_bytes: 0,
+            from_target_bytes: 0,
+            open_connections: 0,
+            reconnects: 0,
+            availability: Availability::default(),
+            cuts: Vec::new(),
+        }
+    }
+}
+
 /// Of each forward.
 pub const CUTS_REPORTED: usize = 50;
 
@@ -543,8 +569,6 @@ pub enum SshStep {
     AgreeOnKeys,
     /// The login.
     LetIn,
-    /// The connection to the next SSH server on the route.
-    Bastion,
 }
 
 /// A forward that a worker depends on.

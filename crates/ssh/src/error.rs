@@ -204,12 +204,6 @@ pub enum ChannelError {
         /// The server's words, e.g. `Connection refused`.
         detail: Option<String>,
     },
-    /// It takes no further shell-like sessions on this connection. Forwards do not count as such.
-    #[error(
-        "the server opens no session for settings of the environment: `MaxSessions` in its sshd_config is too low (10 by \
-         default). Forwards do not need one"
-    )]
-    TooManySessions,
     /// It has no room.
     #[error("the server has no resources left for a connection to {target}")]
     ResourceShortage {

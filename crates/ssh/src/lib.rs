@@ -85,7 +85,7 @@ pub use pool::Sessions;
 pub use route::{Hop, Route, RouteError};
 /// A public key and a certificate, as OpenSSH writes them.
 pub use russh::keys::{Certificate, PublicKey};
-pub use session::{Connector, EnvironmentAnswer, Session};
+pub use session::{Connector, Session};
 pub use transport::{TcpTransport, Transport, TransportError};
 pub use tuning::{Compression, Tuning};
 pub use validity::{Moment, Validity, ValidityFault};

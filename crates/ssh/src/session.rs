@@ -24,7 +24,7 @@ use crate::tuning::Tuning;
 use crate::wire::{Greeting, Traffic};
 use client::Client;
 use russh::client::Handle;
-use russh::{ChannelMsg, ChannelOpenFailure, Disconnect};
+use russh::{ChannelOpenFailure, Disconnect};
 use shared::Shared;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -59,15 +59,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.end_with(SessionEnd::Stopped);
     }
-}
-
-/// What a server says to a variable that it was to set ([`Session::set_environment`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnvironmentAnswer {
-    /// It set it.
-    Accepted,
-    /// It does not want it: `AcceptEnv` in its `sshd_config` does not name it.
-    Refused,
 }
 
 /// What the server says to the wish that it listens for this side.
@@ -153,58 +144,6 @@ impl Session {
     /// A connection of this program's own to `target`, made by the server: to ask something there.
     pub async fn connect(&self, target: &Endpoint, deadline: Duration) -> Result<BoxedIo, ChannelError> {
         Ok(Box::new(self.open(target, &Endpoint::new("127.0.0.1", 0), deadline).await?))
-    }
-
-    /// Asks the server to set variables, as `SetEnv` of `ssh_config(5)` does. The answers come in their order.
-    ///
-    /// It takes a session channel, which `MaxSessions` may forbid, for as long as this call runs. sshd sets no variable
-    /// that its `AcceptEnv` does not name, and since no program is run there, all that comes of it is a line in its log
-    /// (`LogLevel DEBUG2`): the label of a tunnel is for whoever looks at this side.
-    pub async fn set_environment(
-        &self,
-        variables: &[(String, String)],
-    ) -> Result<Vec<EnvironmentAnswer>, ChannelError> {
-        let deadline = self.inner.tuning.request_deadline;
-        match time::timeout(deadline, self.ask_for_environment(variables)).await {
-            Ok(answers) => answers,
-            Err(_) => Err(ChannelError::Deadline { target: self.name().server.clone(), deadline }),
-        }
-    }
-
-    async fn ask_for_environment(
-        &self,
-        variables: &[(String, String)],
-    ) -> Result<Vec<EnvironmentAnswer>, ChannelError> {
-        let opening = self.inner.shared.open_failures.enter();
-        let mut channel = match self.inner.handle.channel_open_session().await {
-            Ok(channel) => channel,
-            Err(russh::Error::ChannelOpenFailure(_)) => {
-                // it says no more than that, but its words are to be taken, or the next one who is refused gets them
-                let _ = opening.server_said().await;
-                return Err(ChannelError::TooManySessions);
-            }
-            Err(_) => return Err(self.inner.shared.why_ended().await.into()),
-        };
-        drop(opening);
-        let mut answers = Vec::new();
-        for (name, value) in variables {
-            let asked = channel.set_env(true, name.as_str(), value.as_str()).await;
-            let answer = loop {
-                match channel.wait().await {
-                    _ if asked.is_err() => break None,
-                    Some(ChannelMsg::Success) => break Some(EnvironmentAnswer::Accepted),
-                    Some(ChannelMsg::Failure) => break Some(EnvironmentAnswer::Refused),
-                    None | Some(ChannelMsg::Close) => break None,
-                    Some(_) => {}
-                }
-            };
-            let Some(answer) = answer else { return Err(self.inner.shared.why_ended().await.into()) };
-            answers.push(answer);
-        }
-        let _ = channel.close().await;
-        // sshd frees the place in its next round; when it has answered this, it has been through it
-        self.ping().await?;
-        Ok(answers)
     }
 
     /// Lets the server connect to `target`.

@@ -138,11 +138,10 @@ fn words(field: &str, words: &str) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::tunnels::dependence::tests::forward as usual;
     use api::{AgentPlace, CertificateView, FaultCause, ForwardCut, ForwardState};
 
     fn reporting(change: impl FnOnce(&mut ForwardReport)) -> TunnelReport {
-        let mut forward = usual("npu-1.server", ForwardState::Up);
+        let mut forward = ForwardReport::example("npu-1.server", ForwardState::Up);
         change(&mut forward);
         TunnelReport { forwards: vec![forward], ..TunnelReport::default() }
     }
@@ -203,8 +202,14 @@ mod tests {
             reporting(|forward| forward.fault = fault(FaultCause::KeepAliveLost { silent_s: u64::MAX })),
             certified(i64::MAX),
             TunnelReport { refused_config: Some(long.clone()), ..TunnelReport::default() },
-            TunnelReport { forwards: vec![usual("a", ForwardState::Up); 2], ..TunnelReport::default() },
-            TunnelReport { forwards: vec![usual("a", ForwardState::Up); 10_001], ..TunnelReport::default() },
+            TunnelReport {
+                forwards: vec![ForwardReport::example("a", ForwardState::Up); 2],
+                ..TunnelReport::default()
+            },
+            TunnelReport {
+                forwards: vec![ForwardReport::example("a", ForwardState::Up); 10_001],
+                ..TunnelReport::default()
+            },
         ];
         for (number, told) in table.iter().enumerate() {
             assert_eq!(report(told).err().map(|error| error.status().as_u16()), Some(422), "number {number}");

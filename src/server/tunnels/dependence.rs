@@ -144,35 +144,12 @@ fn trouble_of(agent: &AgentFacts, graph: &Graph<'_>, place: usize, told: Monoton
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::super::facts::tests::{at, row};
     use super::super::facts::{AgentStanding, Told};
     use super::*;
-    use api::{Availability, TunnelFault};
+    use api::TunnelFault;
     use std::sync::Arc;
-
-    /// A remote forward that brings the server's port to worker `npu-1`, in this state for ten seconds.
-    pub fn forward(id: &str, state: ForwardState) -> ForwardReport {
-        ForwardReport {
-            id: id.to_owned(),
-            role: ForwardRole::ServerAtWorker,
-            direction: ForwardDirection::Remote,
-            workers: vec!["npu-1".to_owned()],
-            listen: "127.0.0.1:8090".to_owned(),
-            target: "10.0.0.1:8090".to_owned(),
-            route: vec!["root@10.20.0.20:22".to_owned()],
-            state,
-            state_age_ms: 10_000,
-            fault: None,
-            round_trip_ms: None,
-            to_target_bytes: 0,
-            from_target_bytes: 0,
-            open_connections: 0,
-            reconnects: 0,
-            availability: Availability::default(),
-            cuts: Vec::new(),
-        }
-    }
 
     /// Brings the server's port to the agent's host, where the one for `npu-1` begins.
     fn first(state: ForwardState) -> ForwardReport {
@@ -182,12 +159,12 @@ pub(crate) mod tests {
             workers: Vec::new(),
             listen: "127.0.0.1:18090".to_owned(),
             target: "127.0.0.1:8090".to_owned(),
-            ..forward("server", state)
+            ..ForwardReport::example("server", state)
         }
     }
 
     fn second(state: ForwardState) -> ForwardReport {
-        ForwardReport { target: "127.0.0.1:18090".to_owned(), ..forward("npu-1.server", state) }
+        ForwardReport { target: "127.0.0.1:18090".to_owned(), ..ForwardReport::example("npu-1.server", state) }
     }
 
     fn agent(standing: AgentStanding, forwards: Vec<ForwardReport>) -> AgentFacts {
@@ -212,7 +189,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_worker_depends_on_what_names_it_and_on_what_that_goes_through() {
-        let other = ForwardReport { workers: vec!["npu-2".to_owned()], ..forward("npu-2.server", ForwardState::Up) };
+        let other = ForwardReport {
+            workers: vec!["npu-2".to_owned()],
+            ..ForwardReport::example("npu-2.server", ForwardState::Up)
+        };
         let report = TunnelReport {
             forwards: vec![first(ForwardState::Up), second(ForwardState::Up), other],
             ..TunnelReport::default()
@@ -245,7 +225,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_forward_that_names_the_one_it_depends_on_goes_through_that() {
-        let mut dependent = forward("npu-1.server", ForwardState::Down);
+        let mut dependent = ForwardReport::example("npu-1.server", ForwardState::Down);
         let cause = FaultCause::DependsOn { forward: "server".to_owned() };
         dependent.fault = Some(TunnelFault { hop: None, cause });
         let agents = [connected(vec![first(ForwardState::Down), dependent])];
@@ -263,25 +243,26 @@ pub(crate) mod tests {
 
     #[test]
     fn of_several_the_one_that_is_down_and_was_first_is_named() {
-        let older = ForwardReport { state_age_ms: 50_000, ..forward("older", ForwardState::Degraded) };
-        let late = forward("late", ForwardState::Down);
-        let early = ForwardReport { state_age_ms: 20_000, ..forward("early", ForwardState::Down) };
+        let older = ForwardReport { state_age_ms: 50_000, ..ForwardReport::example("older", ForwardState::Degraded) };
+        let late = ForwardReport::example("late", ForwardState::Down);
+        let early = ForwardReport { state_age_ms: 20_000, ..ForwardReport::example("early", ForwardState::Down) };
         let agents = [connected(vec![older, late, early])];
         assert_eq!(to_server(&agents, "npu-1"), Some(trouble(Some("early"), 80)));
     }
 
     #[test]
     fn what_is_forwarded_besides_explains_less_than_the_way_to_the_server() {
-        let other = ForwardReport { role: ForwardRole::Other, ..forward("metrics", ForwardState::Down) };
+        let other = ForwardReport { role: ForwardRole::Other, ..ForwardReport::example("metrics", ForwardState::Down) };
         let alone = connected(vec![other.clone()]);
         assert_eq!(to_server(&[alone], "npu-1").and_then(|trouble| trouble.forward).as_deref(), Some("metrics"));
-        let both = connected(vec![other, forward("npu-1.server", ForwardState::Degraded)]);
+        let both = connected(vec![other, ForwardReport::example("npu-1.server", ForwardState::Degraded)]);
         assert_eq!(to_server(&[both], "npu-1").and_then(|trouble| trouble.forward).as_deref(), Some("npu-1.server"));
     }
 
     #[test]
     fn the_way_for_health_checks_is_told_apart() {
-        let back = ForwardReport { role: ForwardRole::WorkerAtServer, ..forward("back", ForwardState::Down) };
+        let back =
+            ForwardReport { role: ForwardRole::WorkerAtServer, ..ForwardReport::example("back", ForwardState::Down) };
         let found = troubles(&[connected(vec![back])]).remove("npu-1").unwrap();
         assert_eq!(found, TunnelsFact { to_server: None, to_worker: Some(trouble(Some("back"), 90)) });
     }
@@ -290,7 +271,7 @@ pub(crate) mod tests {
     fn forwards_that_go_round_in_a_circle_are_walked_once() {
         let circle = |id: &str, on: &str| {
             let fault = TunnelFault { hop: None, cause: FaultCause::DependsOn { forward: on.to_owned() } };
-            ForwardReport { fault: Some(fault), ..forward(id, ForwardState::Up) }
+            ForwardReport { fault: Some(fault), ..ForwardReport::example(id, ForwardState::Up) }
         };
         let report = TunnelReport { forwards: vec![circle("a", "b"), circle("b", "a")], ..TunnelReport::default() };
         assert_eq!(forwards_of("npu-1", &report).len(), 2);

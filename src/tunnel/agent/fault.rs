@@ -133,7 +133,6 @@ fn channel_cause(error: &ChannelError) -> FaultCause {
         ChannelError::Deadline { target, deadline } => {
             FaultCause::TargetNoAnswer { target: target.to_string(), deadline_s: deadline.as_secs() }
         }
-        ChannelError::TooManySessions => FaultCause::SessionEnded { message: error.to_string() },
         ChannelError::SessionEnded(end) => end_cause(end),
     }
 }

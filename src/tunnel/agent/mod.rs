@@ -149,8 +149,9 @@ pub async fn run(
     let (expected, expected_seen) = watch::channel(Expected::default());
     let (joined, joined_seen) = watch::channel(Joined::Off);
     let view = View::new(board.clone(), Arc::clone(&plan), joined_seen);
-    let told = (expected, joined);
-    let reporter = plan.reporting.as_ref().and_then(|reporting| reporter(&state, &plan, reporting, token, &view, told));
+    let reporter = plan.reporting.as_ref().and_then(|reporting| {
+        ToReport { state: &state, plan: &plan, reporting, token, view: &view, expected, joined }.reporter()
+    });
     let mut fleet = Fleet::new(board.clone(), expected_seen);
     fleet.take_over(&plan)?;
     tracing::info!(tunnel = label(&plan.id), forwards = plan.forwards.len(), "the tunnel agent keeps its forwards");
@@ -182,52 +183,55 @@ fn open_state(plan: &Plan) -> Result<DataDir, AgentError> {
     Err(AgentError::StateNotPrivate { state_dir: state.path().display().to_string(), mode })
 }
 
-/// The forwards are made whether or not the server can be told of them: what is wrong with that is told in the log and in
-/// the status.
-fn reporter(
-    state: &DataDir,
-    plan: &Plan,
-    reporting: &Reporting,
+/// What an agent needs to tell its server about its forwards.
+struct ToReport<'a> {
+    state: &'a DataDir,
+    plan: &'a Plan,
+    reporting: &'a Reporting,
     token: Option<JoinToken>,
-    view: &View,
-    (expected, joined): (watch::Sender<Expected>, watch::Sender<Joined>),
-) -> Option<Reporter> {
-    match try_reporter(state, plan, reporting, token, view, (expected, joined.clone())) {
-        Ok(reporter) => Some(reporter),
-        Err(error) => {
-            tracing::error!("the forwards are kept, and the server is not told of them: {error}");
-            joined.send_replace(Joined::Joining { cause: Some(error.to_string()) });
-            None
-        }
-    }
+    view: &'a View,
+    /// Told which server it has joined.
+    expected: watch::Sender<Expected>,
+    /// Told whether it has.
+    joined: watch::Sender<Joined>,
 }
 
-fn try_reporter(
-    state: &DataDir,
-    plan: &Plan,
-    reporting: &Reporting,
-    token: Option<JoinToken>,
-    view: &View,
-    (expected, joined): (watch::Sender<Expected>, watch::Sender<Joined>),
-) -> Result<Reporter, ReportingError> {
-    let url = &reporting.server_url;
-    let server_url = ServerUrl::parse(url).map_err(|source| ReportingError::Url { url: url.clone(), source })?;
-    let line = Line::open(&LineSettings {
-        server_url,
-        token,
-        trust: ServerTrust::LinkAlone,
-        data_dir: state.path().to_owned(),
-        key_rotation: KEY_ROTATION,
-    })?;
-    if !line.can_join() {
-        return Err(ReportingError::NoToken);
+impl ToReport<'_> {
+    /// The forwards are made whether or not the server can be told of them: what is wrong with that is told in the log and
+    /// in the status.
+    fn reporter(self) -> Option<Reporter> {
+        let joined = self.joined.clone();
+        match self.try_reporter() {
+            Ok(reporter) => Some(reporter),
+            Err(error) => {
+                tracing::error!("the forwards are kept, and the server is not told of them: {error}");
+                joined.send_replace(Joined::Joining { cause: Some(error.to_string()) });
+                None
+            }
+        }
     }
-    if let Some(key) = line.server_key() {
-        expected.send_replace(Expected { server: Some(key.fingerprint()) });
+
+    fn try_reporter(self) -> Result<Reporter, ReportingError> {
+        let Self { state, plan, reporting, token, view, expected, joined } = self;
+        let url = &reporting.server_url;
+        let server_url = ServerUrl::parse(url).map_err(|source| ReportingError::Url { url: url.clone(), source })?;
+        let line = Line::open(&LineSettings {
+            server_url,
+            token,
+            trust: ServerTrust::LinkAlone,
+            data_dir: state.path().to_owned(),
+            key_rotation: KEY_ROTATION,
+        })?;
+        if !line.can_join() {
+            return Err(ReportingError::NoToken);
+        }
+        if let Some(key) = line.server_key() {
+            expected.send_replace(Expected { server: Some(key.fingerprint()) });
+        }
+        joined.send_replace(Joined::Joining { cause: None });
+        let (uuid, name) = (agent_uuid(state)?, plan.id.to_string());
+        Ok(Reporter { line, uuid, name, view: view.clone(), expected, joined })
     }
-    joined.send_replace(Joined::Joining { cause: None });
-    let (uuid, name) = (agent_uuid(state)?, plan.id.to_string());
-    Ok(Reporter { line, uuid, name, view: view.clone(), expected, joined })
 }
 
 /// Who this agent is; made up on its first start.

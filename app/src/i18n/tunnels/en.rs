@@ -226,7 +226,6 @@ const fn step_word(step: SshStep) -> &'static str {
         SshStep::Greet => "its greeting",
         SshStep::AgreeOnKeys => "the exchange of keys",
         SshStep::LetIn => "the login",
-        SshStep::Bastion => "the connection to the next SSH server",
     }
 }
 

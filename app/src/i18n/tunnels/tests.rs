@@ -26,7 +26,6 @@ fn every_cause() -> Vec<FaultCause> {
         slow(SshStep::Greet),
         slow(SshStep::AgreeOnKeys),
         slow(SshStep::LetIn),
-        slow(SshStep::Bastion),
         FaultCause::NoCommonProtocol { detail: detail() },
         FaultCause::HostKeyUnknown { algorithm: "ssh-ed25519".to_owned(), fingerprint: fingerprint() },
         FaultCause::HostKeyChanged { fingerprint: fingerprint(), known: vec!["/root/.ssh/known_hosts:3".to_owned()] },

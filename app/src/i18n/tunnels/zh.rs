@@ -173,7 +173,6 @@ const fn step_word(step: SshStep) -> &'static str {
         SshStep::Greet => "问候",
         SshStep::AgreeOnKeys => "密钥交换",
         SshStep::LetIn => "登录",
-        SshStep::Bastion => "到下一台 SSH 服务器的连接",
     }
 }
 

@@ -156,30 +156,7 @@ impl TunnelQuery {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use api::{Availability, ForwardDirection, ForwardRole, ForwardState, TunnelAgentId, TunnelReport};
-
-    /// A forward for worker `npu-1`.
-    pub fn forward(id: &str, state: ForwardState) -> ForwardReport {
-        ForwardReport {
-            id: id.to_owned(),
-            role: ForwardRole::ServerAtWorker,
-            direction: ForwardDirection::Remote,
-            workers: vec!["npu-1".to_owned()],
-            listen: "127.0.0.1:8090".to_owned(),
-            target: "10.0.0.1:8090".to_owned(),
-            route: vec!["root@10.20.0.20:22".to_owned()],
-            state,
-            state_age_ms: 10_000,
-            fault: None,
-            round_trip_ms: None,
-            to_target_bytes: 0,
-            from_target_bytes: 0,
-            open_connections: 0,
-            reconnects: 0,
-            availability: Availability::default(),
-            cuts: Vec::new(),
-        }
-    }
+    use api::{ForwardState, TunnelAgentId, TunnelReport};
 
     /// An agent that is connected and has just told of these.
     pub fn agent(name: &str, forwards: Vec<ForwardReport>) -> TunnelAgent {
@@ -221,11 +198,21 @@ pub mod tests {
 
     #[test]
     fn what_needs_to_be_looked_at_comes_first_and_filters_leave_out_the_rest() {
-        let mut gone = agent("gone", vec![forward("known", ForwardState::Up)]);
+        let mut gone = agent("gone", vec![ForwardReport::example("known", ForwardState::Up)]);
         gone.is_connected = false;
-        let other = ForwardReport { workers: vec!["npu-2".to_owned()], ..forward("b", ForwardState::Down) };
-        let agents =
-            [agent("here", vec![forward("a", ForwardState::Up), other, forward("c", ForwardState::Degraded)]), gone];
+        let other =
+            ForwardReport { workers: vec!["npu-2".to_owned()], ..ForwardReport::example("b", ForwardState::Down) };
+        let agents = [
+            agent(
+                "here",
+                vec![
+                    ForwardReport::example("a", ForwardState::Up),
+                    other,
+                    ForwardReport::example("c", ForwardState::Degraded),
+                ],
+            ),
+            gone,
+        ];
         let query = TunnelQuery::default();
         assert_eq!(ids(&query, &agents), ["b", "c", "known", "a"]);
         assert_eq!(ids(&TunnelQuery { reversed: true, ..query.clone() }, &agents), ["a", "known", "c", "b"]);
@@ -236,9 +223,9 @@ pub mod tests {
 
     #[test]
     fn what_is_not_known_comes_last() {
-        let slow = ForwardReport { round_trip_ms: Some(80.0), ..forward("slow", ForwardState::Up) };
-        let fast = ForwardReport { round_trip_ms: Some(2.0), ..forward("fast", ForwardState::Up) };
-        let agents = [agent("a", vec![forward("unknown", ForwardState::Up), fast, slow])];
+        let slow = ForwardReport { round_trip_ms: Some(80.0), ..ForwardReport::example("slow", ForwardState::Up) };
+        let fast = ForwardReport { round_trip_ms: Some(2.0), ..ForwardReport::example("fast", ForwardState::Up) };
+        let agents = [agent("a", vec![ForwardReport::example("unknown", ForwardState::Up), fast, slow])];
         let query = TunnelQuery { sort: TunnelSort::RoundTrip, ..TunnelQuery::default() };
         assert_eq!(ids(&query, &agents), ["slow", "fast", "unknown"]);
     }

@@ -116,18 +116,29 @@ fn leaf(end: &End, agent: &TunnelAgent, asked: &Asked) -> AnyView {
 
 #[cfg(test)]
 mod tests {
-    use super::super::query::tests::{agent, forward};
+    use super::super::query::tests::agent;
     use super::*;
 
     #[test]
     fn a_worker_is_as_well_as_the_worst_forward_to_it_and_the_worst_come_first() {
-        let second = ForwardReport { workers: vec!["npu-2".to_owned()], ..forward("second", ForwardState::Down) };
-        let other =
-            ForwardReport { workers: Vec::new(), role: ForwardRole::Other, ..forward("other", ForwardState::Up) };
-        let trunk = ForwardReport { role: ForwardRole::ServerHere, ..forward("server", ForwardState::Degraded) };
+        let second =
+            ForwardReport { workers: vec!["npu-2".to_owned()], ..ForwardReport::example("second", ForwardState::Down) };
+        let other = ForwardReport {
+            workers: Vec::new(),
+            role: ForwardRole::Other,
+            ..ForwardReport::example("other", ForwardState::Up)
+        };
+        let trunk =
+            ForwardReport { role: ForwardRole::ServerHere, ..ForwardReport::example("server", ForwardState::Degraded) };
         let agent = agent(
             "a",
-            vec![trunk, forward("x", ForwardState::Up), forward("y", ForwardState::Degraded), second, other],
+            vec![
+                trunk,
+                ForwardReport::example("x", ForwardState::Up),
+                ForwardReport::example("y", ForwardState::Degraded),
+                second,
+                other,
+            ],
         );
         let found: Vec<_> = ends(&agent).into_iter().map(|end| (end.name, end.state)).collect();
         let expected = [
