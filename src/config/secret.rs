@@ -30,7 +30,7 @@ impl fmt::Debug for Secret {
 pub struct JoinToken(Secret);
 
 /// Why a text is no join token. Never holds the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum TokenError {
     /// Nothing is left after trimming.
     #[error("is empty; put the server's token there (`gpustack token` on the server prints it)")]

@@ -5,7 +5,7 @@
 
 mod register;
 
-pub use register::{Grant, Held, Signed};
+pub use register::{Grant, Held, RevokedKeys, Signed};
 
 use crate::data_dir::{DataDir, DataDirError};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -147,6 +147,11 @@ impl Authority {
     /// What was signed and is not long past, in its order.
     pub fn signed(&self) -> Result<Vec<Signed>, AuthorityError> {
         Ok(self.register()?.signed)
+    }
+
+    /// The keys that were revoked.
+    pub fn revoked_keys(&self) -> Result<RevokedKeys, AuthorityError> {
+        Ok(self.register()?.revoked_keys())
     }
 
     /// Signs a certificate for what is granted, and remembers it. In OpenSSH's format.

@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use ssh::PublicKey;
 use ssh::ca::{Network, RevocationList, RevokedByAuthority, SignError};
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 /// Certificates that ended before are forgotten.
@@ -115,6 +116,11 @@ impl Register {
         });
     }
 
+    /// The keys that may have no certificate any more.
+    pub fn revoked_keys(&self) -> RevokedKeys {
+        self.revoked_keys.iter().map(|revoked| (revoked.public_key.clone(), revoked.at)).collect()
+    }
+
     /// When a key was revoked.
     pub fn revoked_at(&self, public_key: &str) -> Option<DateTime<Utc>> {
         revoked_at(&self.revoked_keys, public_key)
@@ -204,7 +210,29 @@ fn revoked_at(revoked_keys: &[RevokedKey], public_key: &str) -> Option<DateTime<
     revoked_keys.iter().find(|revoked| same_key(&revoked.public_key, public_key)).map(|revoked| revoked.at)
 }
 
+/// Keys that were revoked, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RevokedKeys(HashMap<String, DateTime<Utc>>);
+
+impl FromIterator<(String, DateTime<Utc>)> for RevokedKeys {
+    fn from_iter<I: IntoIterator<Item = (String, DateTime<Utc>)>>(keys: I) -> Self {
+        Self(keys.into_iter().map(|(key, at)| (bare(&key), at)).collect())
+    }
+}
+
+impl RevokedKeys {
+    /// When a key was revoked.
+    pub fn at(&self, public_key: &str) -> Option<DateTime<Utc>> {
+        self.0.get(&bare(public_key)).copied()
+    }
+}
+
+/// A key in OpenSSH's format without its comment.
+fn bare(public_key: &str) -> String {
+    public_key.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
 /// Whatever comments they have.
 fn same_key(one: &str, other: &str) -> bool {
-    one.split_whitespace().take(2).eq(other.split_whitespace().take(2))
+    bare(one) == bare(other)
 }

@@ -130,6 +130,8 @@ fn a_revoked_key_gets_nothing_more_and_its_certificates_are_on_the_list() {
     assert_eq!(states, [true, true, false]);
     assert!(matches!(authority.sign(&bad, now), Err(AuthorityError::Revoked { .. })));
     assert!(authority.renew(&bad.public_key, None, now + TimeDelta::days(6)).unwrap().is_none());
+    let known = authority.revoked_keys().unwrap();
+    assert_eq!((known.at(&bad.public_key), known.at(&good.public_key)), (Some(now), None));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub mod login;
 pub mod reasons;
 pub mod settings;
 #[cfg(feature = "ssr")]
+pub mod system_words;
+#[cfg(feature = "ssr")]
 pub mod tunnel_import;
 #[cfg(feature = "ssr")]
 pub mod tunnel_plan;

@@ -56,6 +56,8 @@ pub struct TunnelPlanMessages {
     run_on_bastion: &'static str,
     run_on_server: &'static str,
     run_on_worker: fn(&str) -> String,
+    /// The file has so many problems, which follow.
+    pub things_are_wrong: fn(usize) -> String,
     /// How to use the configuration of `ssh`.
     pub ssh_config_use: &'static str,
 }
@@ -119,6 +121,7 @@ const EN: TunnelPlanMessages = TunnelPlanMessages {
     run_on_bastion: "Run these on the bastion, in this order.",
     run_on_server: "Run these on the server's host, in this order.",
     run_on_worker: |worker| format!("Run these on the host of worker {worker}, in this order."),
+    things_are_wrong: |count| format!("{count} things are wrong:"),
     ssh_config_use: "Use it with: ssh -F THIS_FILE -N GPUStack-Tunnel-ID, in the order of the blocks.",
 };
 
@@ -162,5 +165,6 @@ const ZH: TunnelPlanMessages = TunnelPlanMessages {
     run_on_bastion: "请在堡垒机上按顺序执行。",
     run_on_server: "请在服务端主机上按顺序执行。",
     run_on_worker: |worker| format!("请在工作节点 {worker} 的主机上按顺序执行。"),
+    things_are_wrong: |count| format!("共有 {count} 处问题："),
     ssh_config_use: "用法：ssh -F 本文件 -N GPUStack-Tunnel-ID，按各段的先后顺序。",
 };

@@ -13,7 +13,7 @@ pub struct ServerUrl {
 }
 
 /// Why a text is no server URL.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum ServerUrlError {
     /// Nothing is there.
     #[error("the server URL is empty; write it like http://10.0.0.1:8090")]

@@ -74,6 +74,9 @@ pub struct TunnelReport {
     /// Why a changed `tunnels.yaml` was not taken over, with file and line, in English; the one before it is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_config: Option<String>,
+    /// The same in Chinese.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_config_zh: Option<String>,
 }
 
 /// Where a tunnel agent runs.
@@ -251,6 +254,10 @@ pub struct CertificateReport {
     /// The certificate; absent when there is none that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateView>,
+    /// Since when the server's certificate authority takes the key and its certificates for revoked, in milliseconds since
+    /// 1970. The server knows it, and agents do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_ms: Option<i64>,
 }
 
 /// What a certificate says.
@@ -585,6 +592,10 @@ pub struct WorkerTunnel {
     pub reported_ms: i64,
     /// What it told.
     pub forward: ForwardReport,
+    /// Since when a certificate is revoked that the agent logs in with, likewise: what stands goes on, and what has to be
+    /// made again may not be let in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_ms: Option<i64>,
 }
 
 /// A tunnel agent, as the server knows it.
@@ -610,4 +621,11 @@ pub struct TunnelAgent {
     pub report: TunnelReport,
     /// When it joined, likewise.
     pub created_ms: i64,
+}
+
+impl TunnelReport {
+    /// Since when a certificate is revoked that the agent logs in with; the first of several.
+    pub fn revoked_ms(&self) -> Option<i64> {
+        self.certificates.iter().filter_map(|certificate| certificate.revoked_ms).min()
+    }
 }

@@ -97,7 +97,11 @@ pub enum KeyFileError {
 pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKey, KeyFileError> {
     let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(ErrorKind::IsADirectory.into()));
+    }
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(KeyFileError::NotPrivate { path: path.to_owned(), mode });
     }

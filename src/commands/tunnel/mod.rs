@@ -9,6 +9,8 @@ mod trust;
 
 use super::exit::CommandError;
 use crate::tunnel::file::FileError;
+use app::i18n::Language;
+use app::i18n::tunnel_plan::messages;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -55,15 +57,21 @@ pub fn run(args: TunnelArgs) -> Result<(), CommandError> {
     }
 }
 
+/// A file that cannot be used, in a language.
+fn file_error(error: &FileError, language: Language) -> CommandError {
+    let text = error.text(language);
+    match error {
+        FileError::Problems(problems) if problems.problems.len() > 1 => {
+            let heading = (messages(language).things_are_wrong)(problems.problems.len());
+            CommandError::usage(format!("{heading}\n{text}"))
+        }
+        FileError::Problems(_) | FileError::Read { .. } => CommandError::usage(text),
+        FileError::Ports(_) => CommandError::failed(text),
+    }
+}
+
 impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
-        match error {
-            FileError::Problems(problems) if problems.problems.len() == 1 => Self::usage(problems),
-            FileError::Problems(problems) => {
-                Self::usage(format!("{} things are wrong:\n{problems}", problems.problems.len()))
-            }
-            error @ FileError::Read { .. } => Self::usage(error),
-            error @ FileError::Ports(_) => Self::failed(error),
-        }
+        file_error(&error, Language::En)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::exit::CommandError;
 use super::super::{language, output};
-use super::FileArgs;
+use super::{FileArgs, file_error};
 use crate::tunnel::file::{self, Surroundings};
 use crate::tunnel::plan::{
     ForwardId, Plan, PlanNote, PlannedForward, PlannedHop, Proof, check_names, label, ssh_commands, ssh_config,
@@ -46,15 +46,17 @@ struct FormArgs {
 }
 
 pub fn run(args: &PlanArgs) -> Result<(), CommandError> {
-    let words = messages(language::choose(args.language.as_deref(), &language::text_variables())?);
+    let language = language::choose(args.language.as_deref(), &language::text_variables())?;
+    let words = messages(language);
     let surroundings = Surroundings::of_process();
-    let plan = file::load(&args.file.config, &surroundings)?.plan;
+    let loaded = file::load(&args.file.config, &surroundings);
+    let plan = loaded.map_err(|error| file_error(&error, language))?.plan;
     output::print(&printed(&plan, args.form, &surroundings, words)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let problems = runtime.block_on(check_names(&plan));
     // a resolver that hangs is not waited for
     runtime.shutdown_background();
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = problems.iter().map(|problem| problem.text(language)).collect();
     if problems.is_empty() { Ok(()) } else { Err(CommandError::failed(problems.join("\n"))) }
 }
 

@@ -4,7 +4,7 @@ use super::FileArgs;
 use crate::commands::exit::CommandError;
 use crate::commands::{logging, stop};
 use crate::config::JoinToken;
-use crate::tunnel::agent::{self, AgentError, NewPlan};
+use crate::tunnel::agent::{self, AgentError, NewPlan, Refusal};
 use crate::tunnel::file::{self, FileError, Surroundings};
 use crate::tunnel::plan::{Plan, check_names, label};
 use clap::Args;
@@ -42,7 +42,7 @@ pub fn run(args: &RunArgs) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let stopping = stop::on_signal()?;
-        check(&plan).await.map_err(CommandError::failed)?;
+        check(&plan).await.map_err(|refusal| CommandError::failed(refusal.english))?;
         let (sender, plans) = mpsc::channel(WAITING_PLANS);
         let reloading = tokio::spawn(reload(signal(SignalKind::hangup())?, config.clone(), sender));
         let ended = agent::run(plan, token, plans, stopping).await;
@@ -59,12 +59,13 @@ fn load(config: &Path) -> Result<Plan, FileError> {
 }
 
 /// Whether the names resolve that this host resolves by itself.
-async fn check(plan: &Plan) -> Result<(), String> {
+async fn check(plan: &Plan) -> Result<(), Refusal> {
     let problems = check_names(plan).await;
     if problems.is_empty() {
         return Ok(());
     }
-    Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    let lines = |language| problems.iter().map(|problem| problem.text(language)).collect::<Vec<_>>().join("\n");
+    Err(Refusal::new(lines))
 }
 
 /// The join token in the file that the plan names.
@@ -94,11 +95,13 @@ fn start_again_labelled(plan: &Plan) -> CommandError {
 async fn reload(mut hangup: Signal, config: PathBuf, plans: mpsc::Sender<NewPlan>) {
     while hangup.recv().await.is_some() {
         let path = config.clone();
-        let read = tokio::task::spawn_blocking(move || load(&path).map_err(|error| error.to_string())).await;
-        let new = match read {
+        let read = tokio::task::spawn_blocking(move || {
+            load(&path).map_err(|error| Refusal::new(|language| error.text(language)))
+        });
+        let new = match read.await {
             Ok(Ok(plan)) => check(&plan).await.map(|()| plan),
             Ok(Err(why)) => Err(why),
-            Err(panic) => Err(panic.to_string()),
+            Err(panic) => Err(Refusal::new(|_| panic.to_string())),
         };
         if plans.send(new).await.is_err() {
             return;

@@ -2,13 +2,12 @@
 
 use crate::commands::exit::CommandError;
 use crate::commands::{language, output};
-use crate::data_dir::{DataDir, DataDirError};
-use crate::tunnel::agent::status_socket::{self, AskError};
+use crate::tunnel::agent::status_socket;
 use crate::tunnel::agent::{Joined, Status};
 use api::{ForwardReport, ForwardState};
 use app::i18n::Language;
 use app::i18n::tunnel_status::{TunnelStatusMessages, messages};
-use app::i18n::tunnels::fault_text;
+use app::i18n::tunnels::{fault_text, refused_config};
 use chrono::Utc;
 use clap::Args;
 use std::fmt::Write;
@@ -34,12 +33,9 @@ pub struct StatusArgs {
 
 pub fn run(args: &StatusArgs) -> Result<(), CommandError> {
     let language = language::choose(args.language.as_deref(), &language::text_variables())?;
-    let state = DataDir::existing(&args.state_dir).map_err(|error| match error {
-        DataDirError::Missing { path } => AskError::NotRunning { state_dir: path }.into(),
-        error => CommandError::from(error),
-    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = runtime.block_on(status_socket::ask(&state))?;
+    let asked = runtime.block_on(status_socket::ask(&args.state_dir));
+    let status = asked.map_err(|error| CommandError::failed(error.text(language)))?;
     let now_ms = Utc::now().timestamp_millis();
     if args.json {
         output::print(&format!("{}\n", serde_json::to_string_pretty(&status).map_err(CommandError::failed)?))?;
@@ -48,12 +44,6 @@ pub fn run(args: &StatusArgs) -> Result<(), CommandError> {
     }
     let failed = status.report.forwards.iter().filter(|forward| !forward.state.is_available()).count();
     if failed == 0 { Ok(()) } else { Err(CommandError::failed((messages(language).failed)(failed))) }
-}
-
-impl From<AskError> for CommandError {
-    fn from(error: AskError) -> Self {
-        Self::failed(error)
-    }
 }
 
 fn text(status: &Status, language: Language, now_ms: i64) -> String {
@@ -67,7 +57,7 @@ fn text(status: &Status, language: Language, now_ms: i64) -> String {
     };
     // writing to a String cannot fail
     let _ = writeln!(text, "{joined}");
-    if let Some(why) = &status.report.refused_config {
+    if let Some(why) = refused_config(&status.report, language) {
         let _ = writeln!(text, "{}", (words.refused_config)(why));
     }
     text.push('\n');

@@ -37,6 +37,7 @@ pub fn report(report: &TunnelReport) -> Result<(), ApiError> {
         text("place", worker)?;
     }
     words("refused_config", report.refused_config.as_deref().unwrap_or_default())?;
+    words("refused_config_zh", report.refused_config_zh.as_deref().unwrap_or_default())?;
     let mut ids = HashSet::with_capacity(report.forwards.len());
     for told in &report.forwards {
         forward(told)?;
@@ -164,6 +165,7 @@ mod tests {
             key_file: "/key".to_owned(),
             public_key: "ssh-ed25519 A".to_owned(),
             certificate: Some(certificate),
+            revoked_ms: None,
         };
         TunnelReport { certificates: vec![certificate], ..TunnelReport::default() }
     }
@@ -202,6 +204,7 @@ mod tests {
             reporting(|forward| forward.fault = fault(FaultCause::KeepAliveLost { silent_s: u64::MAX })),
             certified(i64::MAX),
             TunnelReport { refused_config: Some(long.clone()), ..TunnelReport::default() },
+            TunnelReport { refused_config_zh: Some(long.clone()), ..TunnelReport::default() },
             TunnelReport {
                 forwards: vec![ForwardReport::example("a", ForwardState::Up); 2],
                 ..TunnelReport::default()

@@ -2,6 +2,7 @@
 
 use crate::server::registry::time::{Moment, Monotonic};
 use crate::server::store::tunnel_agents::{StoredTunnelAgent, StoredTunnelReport, TunnelAgentRow};
+use crate::ssh_authority::RevokedKeys;
 use api::{TunnelAgent, TunnelReport};
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +114,7 @@ pub struct Unsaved {
 
 /// The agent as it leaves the server. What was told last stays as it was told: with the moment at which it came, and with
 /// whether its agent is still there, it says by itself how old it is.
-pub fn view(facts: &AgentFacts, moment: &Moment) -> TunnelAgent {
+pub fn view(facts: &AgentFacts, moment: &Moment, revoked: &RevokedKeys) -> TunnelAgent {
     let row = &facts.row;
     let since = match facts.standing {
         AgentStanding::Awaited { .. } => None,
@@ -127,16 +128,26 @@ pub fn view(facts: &AgentFacts, moment: &Moment) -> TunnelAgent {
         is_connected: facts.is_connected(),
         since_ms: since.map(|since| moment.wall_ms(since)),
         reported_ms: facts.told.as_ref().map(|told| moment.wall_ms(told.at)),
-        report: facts.told.as_ref().map(|told| TunnelReport::clone(&told.report)).unwrap_or_default(),
+        report: facts.told.as_ref().map(|told| marked(&told.report, revoked)).unwrap_or_default(),
         created_ms: row.created_ms,
     }
+}
+
+/// What an agent told, with what the authority knows of its keys.
+pub fn marked(report: &TunnelReport, revoked: &RevokedKeys) -> TunnelReport {
+    let mut report = report.clone();
+    for certificate in &mut report.certificates {
+        certificate.revoked_ms = revoked.at(&certificate.public_key).map(|at| at.timestamp_millis());
+    }
+    report
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::server::registry::time::Grace;
-    use api::{TunnelAgentId, TunnelAgentUuid};
+    use api::{CertificateReport, TunnelAgentId, TunnelAgentUuid};
+    use chrono::DateTime;
     use uuid::Uuid;
 
     const WALL_OFFSET_MS: i64 = 1_700_000_000_000;
@@ -165,14 +176,33 @@ pub(crate) mod tests {
         TunnelReport { refused_config: Some(refused_config.to_owned()), ..TunnelReport::default() }
     }
 
+    fn shown(facts: &AgentFacts, seconds: i64) -> TunnelAgent {
+        view(facts, &moment(seconds), &RevokedKeys::default())
+    }
+
+    #[test]
+    fn which_keys_are_revoked_says_the_authority_and_no_agent() {
+        let key = |name: &str, revoked_ms| CertificateReport {
+            key_file: name.to_owned(),
+            public_key: format!("ssh-ed25519 {name} comment"),
+            certificate: None,
+            revoked_ms,
+        };
+        let report = TunnelReport { certificates: vec![key("A", None), key("B", Some(1))], ..TunnelReport::default() };
+        let at = DateTime::from_timestamp_millis(7).unwrap();
+        let shown = marked(&report, &[("ssh-ed25519 A other".to_owned(), at)].into_iter().collect());
+        let revoked: Vec<_> = shown.certificates.iter().map(|certificate| certificate.revoked_ms).collect();
+        assert_eq!((revoked, shown.revoked_ms()), (vec![Some(7), None], Some(7)));
+    }
+
     #[test]
     fn what_a_gone_agent_told_last_is_kept_with_the_time_at_which_it_came() {
         let mut facts = AgentFacts::new(row("a"), at(1));
-        assert_eq!((view(&facts, &moment(2)).since_ms, view(&facts, &moment(2)).reported_ms), (None, None));
+        assert_eq!((shown(&facts, 2).since_ms, shown(&facts, 2).reported_ms), (None, None));
         facts.standing = AgentStanding::Connected { since: at(3) };
         facts.hear(report("no"), at(5));
         facts.standing = AgentStanding::Gone { since: at(9) };
-        let seen = view(&facts, &moment(100));
+        let seen = shown(&facts, 100);
         assert_eq!((seen.is_connected, seen.report), (false, report("no")));
         assert_eq!(seen.since_ms, Some(WALL_OFFSET_MS + 9_000));
         assert_eq!(seen.reported_ms, Some(WALL_OFFSET_MS + 5_000));
@@ -182,7 +212,7 @@ pub(crate) mod tests {
     fn a_report_of_an_earlier_process_keeps_its_time_and_nobody_has_come_yet() {
         let told = Some((report("no"), WALL_OFFSET_MS - 3_600_000));
         let facts = AgentFacts::stored(StoredTunnelAgent { row: row("a"), told }, &moment(1));
-        let seen = view(&facts, &moment(30));
+        let seen = shown(&facts, 30);
         assert_eq!((seen.is_connected, seen.since_ms), (false, None));
         assert_eq!(seen.reported_ms, Some(WALL_OFFSET_MS - 3_600_000));
     }

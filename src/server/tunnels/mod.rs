@@ -20,6 +20,7 @@ use crate::server::registry::time::TICK;
 use crate::server::store::Store;
 use crate::server::store::tunnel_agents::{StoredTunnelAgent, TUNNEL_REPORTS_A_STATEMENT};
 use crate::server::supervisor::Job;
+use crate::ssh_authority::RevokedKeys;
 use api::{TunnelAgent, TunnelAgentId, TunnelAgentRequest, TunnelReport, WorkerId, WorkerTunnel};
 use facts::{AgentFacts, AgentStanding, Unsaved, view};
 use link::LinkHandle;
@@ -43,6 +44,8 @@ struct Shared {
     deciding: tokio::sync::Mutex<()>,
     /// Something changed that workers have to be told of.
     has_news: AtomicBool,
+    /// The keys that the certificate authority has revoked.
+    revoked: RwLock<RevokedKeys>,
 }
 
 /// One tunnel agent.
@@ -75,7 +78,8 @@ impl Tunnels {
         let agents = stored.into_iter().map(|stored| Agent::of(AgentFacts::stored(stored, &moment)));
         let agents = RwLock::new(agents.map(|agent| (agent.id(), agent)).collect());
         let deciding = tokio::sync::Mutex::default();
-        Self(Arc::new(Shared { registry, store, links, agents, deciding, has_news: AtomicBool::new(true) }))
+        let revoked = RwLock::default();
+        Self(Arc::new(Shared { registry, store, links, agents, deciding, has_news: AtomicBool::new(true), revoked }))
     }
 
     /// Whether an agent has this key.
@@ -176,7 +180,9 @@ impl Tunnels {
     /// All agents as they are now, by name.
     pub fn agents(&self) -> Vec<TunnelAgent> {
         let moment = self.0.registry.moment();
-        let mut agents: Vec<TunnelAgent> = self.all().iter().map(|agent| view(&agent.facts(), &moment)).collect();
+        let revoked = self.revoked();
+        let mut agents: Vec<TunnelAgent> =
+            self.all().iter().map(|agent| view(&agent.facts(), &moment, &revoked)).collect();
         agents.sort_by(|left, right| left.name.cmp(&right.name));
         agents
     }
@@ -184,17 +190,27 @@ impl Tunnels {
     /// One agent as it is now.
     pub fn agent(&self, id: TunnelAgentId) -> Option<TunnelAgent> {
         let moment = self.0.registry.moment();
-        self.get(id).map(|agent| view(&agent.facts(), &moment))
+        self.get(id).map(|agent| view(&agent.facts(), &moment, &self.revoked()))
+    }
+
+    /// These keys are revoked.
+    pub fn set_revoked(&self, revoked: RevokedKeys) {
+        *self.0.revoked.write().unwrap_or_else(PoisonError::into_inner) = revoked;
+    }
+
+    fn revoked(&self) -> RevokedKeys {
+        self.0.revoked.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The forwards that a worker depends on, of all agents; None when there is no such worker.
     pub fn of_worker(&self, id: WorkerId) -> Option<Vec<WorkerTunnel>> {
         let worker = self.0.registry.get(id)?.facts().row.name.clone();
-        let moment = self.0.registry.moment();
+        let (moment, revoked) = (self.0.registry.moment(), self.revoked());
         let mut tunnels = Vec::new();
         for agent in self.all() {
             let facts = agent.facts();
             let Some(told) = &facts.told else { continue };
+            let revoked_ms = facts::marked(&told.report, &revoked).revoked_ms();
             let forwards = dependence::forwards_of(&worker, &told.report).into_iter();
             tunnels.extend(forwards.map(|forward| WorkerTunnel {
                 agent_id: agent.id(),
@@ -202,6 +218,7 @@ impl Tunnels {
                 is_connected: facts.is_connected(),
                 reported_ms: moment.wall_ms(told.at),
                 forward: forward.clone(),
+                revoked_ms,
             }));
         }
         Some(tunnels)

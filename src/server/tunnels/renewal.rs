@@ -44,6 +44,7 @@ pub async fn run(tunnels: Tunnels, links: Links, data_dir: PathBuf, job: Job) ->
 }
 
 async fn renew_all(tunnels: &Tunnels, links: &Links, data_dir: &Path) {
+    note_revoked(tunnels, data_dir).await;
     let held = held_certificates(tunnels);
     if held.is_empty() {
         return;
@@ -61,6 +62,15 @@ async fn renew_all(tunnels: &Tunnels, links: &Links, data_dir: &Path) {
             Ok(()) => tracing::info!(agent = agent.0, "a tunnel agent has a new certificate"),
             Err(error) => tracing::warn!(agent = agent.0, %error, "a tunnel agent did not take its new certificate"),
         }
+    }
+}
+
+/// Has what was revoked shown where agents have it. What cannot be read, the renewal tells.
+async fn note_revoked(tunnels: &Tunnels, data_dir: &Path) {
+    let data_dir = data_dir.to_owned();
+    let read = spawn_blocking(move || Authority::open(&DataDir::existing(&data_dir)?)?.revoked_keys());
+    if let Ok(Ok(revoked)) = read.await {
+        tunnels.set_revoked(revoked);
     }
 }
 

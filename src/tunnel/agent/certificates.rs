@@ -64,7 +64,7 @@ fn report(file: &KeyFile) -> Option<CertificateReport> {
         None => std::fs::read_to_string(beside(&file.key, ".pub")).ok()?.trim().to_owned(),
     };
     let key_file = file.key.display().to_string();
-    Some(CertificateReport { key_file, public_key, certificate: certificate.as_ref().map(view) })
+    Some(CertificateReport { key_file, public_key, certificate: certificate.as_ref().map(view), revoked_ms: None })
 }
 
 fn view(certificate: &Certificate) -> CertificateView {

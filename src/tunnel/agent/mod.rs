@@ -22,6 +22,7 @@ use crate::data_dir::{DataDir, DataDirError, LockName};
 use crate::tunnel::plan::{Plan, PlannedForward, Reporting, label};
 use crate::worker::{Line, LineSettings, LinkSetupError};
 use api::{ServerUrl, ServerUrlError, TunnelAgentUuid};
+use app::i18n::{Language, tunnel_status};
 use board::Board;
 use keeper::{Keeper, Shared, Signals};
 use probe::Expected;
@@ -127,7 +128,38 @@ enum ReportingError {
 }
 
 /// A `tunnels.yaml` that was changed: the new plan, or why there is none.
-pub type NewPlan = Result<Plan, String>;
+pub type NewPlan = Result<Plan, Refusal>;
+
+/// Why a changed file is not taken over. In all languages, as nobody knows here who reads it where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// English.
+    pub english: String,
+    /// Simplified Chinese.
+    pub chinese: String,
+}
+
+/// A server takes twice as much; what stands first is enough to begin with.
+const REFUSAL_MAX_BYTES: usize = 4 * 1024;
+
+impl Refusal {
+    /// What is said in each language.
+    pub fn new(text: impl Fn(Language) -> String) -> Self {
+        let said = |language| shortened(text(language), REFUSAL_MAX_BYTES);
+        Self { english: said(Language::En), chinese: said(Language::Zh) }
+    }
+}
+
+/// As many lines as fit.
+fn shortened(text: String, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text;
+    }
+    let fits = text.floor_char_boundary(max_bytes);
+    let beginning = text.get(..fits).unwrap_or_default();
+    let lines = beginning.rsplit_once('\n').map_or(beginning, |(lines, _)| lines);
+    format!("{lines}\n…")
+}
 
 /// Keeps the forwards of `plan` until `shutdown`, and those of another one from when it arrives by `plans`. `token` is the
 /// join token.
@@ -275,7 +307,7 @@ async fn take_plans(mut plans: mpsc::Receiver<NewPlan>, fleet: &mut Fleet, view:
                 view.set_plan(plan);
             }
             Err(why) => {
-                tracing::error!("the changed file is not taken over; what was before is in force: {why}");
+                tracing::error!("the changed file is not taken over; what was before is in force: {}", why.english);
                 view.refuse_config(why);
             }
         }
@@ -284,13 +316,12 @@ async fn take_plans(mut plans: mpsc::Receiver<NewPlan>, fleet: &mut Fleet, view:
 }
 
 /// What an agent cannot change while it runs.
-fn check_change(old: &Plan, new: Plan) -> Result<Plan, String> {
+fn check_change(old: &Plan, new: Plan) -> NewPlan {
     let same = (&old.id, &old.state_dir, &old.reporting) == (&new.id, &new.state_dir, &new.reporting);
     if same {
         return Ok(new);
     }
-    Err("`id`, `state_dir`, `token_file`, `report` and the server's URL need a restart of the agent to change"
-        .to_owned())
+    Err(Refusal::new(|language| tunnel_status::messages(language).needs_restart.to_owned()))
 }
 
 /// The forwards that are kept.

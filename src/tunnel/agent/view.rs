@@ -1,5 +1,6 @@
 //! What the agent tells of itself, to its server and to `gpustack tunnel status`.
 
+use super::Refusal;
 use super::board::Board;
 use super::certificates::{self, KeyFile};
 use super::reporter::Joined;
@@ -19,7 +20,7 @@ pub struct View {
 
 struct Told {
     plan: Arc<Plan>,
-    refused_config: Option<String>,
+    refused_config: Option<Refusal>,
 }
 
 /// What `gpustack tunnel status` is told.
@@ -53,7 +54,7 @@ impl View {
     }
 
     /// The file was changed, and what it says now is not taken over.
-    pub fn refuse_config(&self, why: String) {
+    pub fn refuse_config(&self, why: Refusal) {
         self.told().refused_config = Some(why);
         self.touch();
     }
@@ -65,7 +66,7 @@ impl View {
 
     /// Everything, now.
     pub fn report(&self) -> TunnelReport {
-        let (plan, refused_config) = {
+        let (plan, refused) = {
             let told = self.told();
             (Arc::clone(&told.plan), told.refused_config.clone())
         };
@@ -73,7 +74,8 @@ impl View {
             place: plan.place.clone(),
             forwards: self.board.report(&plan.forwards),
             certificates: certificates::reports(&certificates::key_files(&plan)),
-            refused_config,
+            refused_config: refused.as_ref().map(|why| why.english.clone()),
+            refused_config_zh: refused.map(|why| why.chinese),
         }
     }
 

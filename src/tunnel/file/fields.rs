@@ -1,6 +1,6 @@
 //! Tables with known keys, read one value after the other; what is wrong is collected, and reading goes on.
 
-use super::problem::{Fault, Problem, nearest, shown};
+use super::problem::{Expected, Fault, Problem, Rule, nearest, shown};
 use super::yaml::{Entry, Node, Placed, Position, Value};
 use std::collections::BTreeMap;
 
@@ -57,9 +57,7 @@ impl Reader {
             if known.contains(&key) {
                 self.insert(&mut fields, entry);
             } else {
-                let nearest = nearest(key, known.iter().copied());
-                let fault = Fault::UnknownKey { key: fields.path_of(key), nearest, known: known.to_vec() };
-                self.note(entry.key.position, fault);
+                self.note(entry.key.position, unknown(key, path, known));
             }
         }
         fields
@@ -79,11 +77,8 @@ impl Reader {
             Value::Table(entries) => entries,
             Value::Nothing => &[],
             Value::Text(_) | Value::List(_) => {
-                let key = if path.is_empty() { "the file" } else { path };
-                self.note(
-                    node.position,
-                    Fault::WrongType { key: key.to_owned(), expected: "a table of `key: value` lines" },
-                );
+                let expected = if path == "ssh" { Expected::Common } else { Expected::Table };
+                self.note(node.position, Fault::WrongType { key: path.to_owned(), expected });
                 &[]
             }
         }
@@ -115,8 +110,7 @@ impl Reader {
             // a value that is not there has its place on the next line
             Value::Nothing => self.note(key_position, Fault::NoValue { key: key() }),
             Value::List(_) | Value::Table(_) => {
-                let expected = "one value; text with brackets, as of IPv6, goes into quotes";
-                self.note(node.position, Fault::WrongType { key: key(), expected });
+                self.note(node.position, Fault::WrongType { key: key(), expected: Expected::OneValue });
             }
         }
         None
@@ -137,7 +131,7 @@ impl Reader {
         &mut self,
         fields: &Fields<'_>,
         key: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
+        parse: impl FnOnce(&str) -> Result<T, Rule>,
     ) -> Option<Placed<T>> {
         let text = self.text(fields, key)?;
         self.parse_text(&text, &fields.path_of(key), parse)
@@ -148,7 +142,7 @@ impl Reader {
         &mut self,
         text: &Placed<String>,
         key: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
+        parse: impl FnOnce(&str) -> Result<T, Rule>,
     ) -> Option<Placed<T>> {
         let (key, value) = (key.to_owned(), shown(&text.value));
         if is_placeholder(&text.value) {
@@ -169,10 +163,31 @@ impl Reader {
         let parsed = self.parse(fields, key, |text| match text {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err("write true or false".to_owned()),
+            _ => Err(Rule::Switch),
         });
         parsed.map(|placed| placed.value)
     }
+}
+
+/// What is wrong with a key that does not belong into the table at `path`.
+fn unknown(key: &str, path: &str, known: &[&'static str]) -> Fault {
+    let table = path.to_owned();
+    if let Some((before, after)) = key.split_once([':', '：'])
+        && known.contains(&before.trim())
+    {
+        return Fault::NoSpace {
+            table,
+            key: before.trim().to_owned(),
+            value: shown(after.trim()),
+            is_wide: key.contains('：'),
+        };
+    }
+    if let Some((before, after)) = key.split_once('.')
+        && known.contains(&before)
+    {
+        return Fault::DottedKey { key: shown(key), table: before.to_owned(), inner: shown(after) };
+    }
+    Fault::UnknownKey { table, key: shown(key), nearest: nearest(key, known.iter().copied()), known: known.to_vec() }
 }
 
 /// `<server's address>`, `${VARIABLE}`, `$VARIABLE`, `{{ template }}`.

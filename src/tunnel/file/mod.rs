@@ -5,17 +5,20 @@ mod fields;
 mod problem;
 mod read;
 mod surroundings;
+mod syntax;
 mod values;
+mod words;
 mod yaml;
 
 pub(crate) use fields::is_placeholder;
 pub(crate) use problem::nearest;
-pub use problem::{Fault, FileError, FileProblems, Problem};
+pub use problem::{Clash, Fault, FileError, FileProblems, Lack, Named, PortTaken, Problem};
 pub use surroundings::Surroundings;
 pub use values::{LOOPBACK, SSH_PORT, is_loopback, is_wildcard, port};
 pub use yaml::{Placed, Position};
 
 use crate::tunnel::plan::{self, AgentName, Planned, PortBook};
+use app::i18n::system_words::SystemCause;
 use ssh::{Endpoint, Identity, Tuning};
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +32,7 @@ pub struct TunnelsFile {
     /// `here`.
     pub here: Placed<Here>,
     /// `state_dir`.
-    pub state_dir: PathBuf,
+    pub state_dir: Placed<PathBuf>,
     /// `report`.
     pub is_reporting: bool,
     /// `server_url`.
@@ -50,6 +53,32 @@ pub struct TunnelsFile {
     pub forwards: Vec<ForwardEntry>,
     /// The files with keys and certificates that the file names.
     pub key_files: Vec<KeyFile>,
+    /// Every `via`, also of hosts that could not be read.
+    pub vias: Vec<Via>,
+}
+
+impl TunnelsFile {
+    /// The SSH servers, each with the name that the file has for it.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, &Host)> {
+        let server = self.server.iter().filter_map(|server| Some((Here::SERVER, server.host.as_ref()?)));
+        let bastions =
+            self.bastions.iter().filter_map(|bastion| Some((bastion.name.value.as_str(), bastion.host.as_ref()?)));
+        let workers = self.workers.iter().filter_map(|worker| Some((worker.key.value.as_str(), worker.host.as_ref()?)));
+        let forwards = self.forwards.iter().filter_map(|forward| match &forward.end {
+            Some(End::Host(host)) => Some((forward.name.value.as_str(), host)),
+            Some(End::Named(_)) | None => None,
+        });
+        server.chain(bastions).chain(workers).chain(forwards)
+    }
+}
+
+/// A `via`.
+#[derive(Clone, Debug)]
+pub struct Via {
+    /// Its key in the file.
+    pub key: String,
+    /// The bastions that it names.
+    pub names: Vec<Placed<String>>,
 }
 
 /// Where the agent runs.
@@ -187,20 +216,27 @@ fn load_all(path: &Path, surroundings: &Surroundings) -> Result<(TunnelsFile, Pl
     let text = read_text(path)?;
     let ReadFile { file, mut problems } = read(&text, surroundings);
     let Some(file) = file else { return Err(FileProblems::new(path, problems).into()) };
-    let ports = match PortBook::open(&file.state_dir) {
-        Err(error) if problems.is_empty() => return Err(error.into()),
-        Err(_) => return Err(FileProblems::new(path, problems).into()),
-        Ok(ports) => ports,
+    // what is wrong with the file besides is told too; with ports that are not known nothing is planned
+    let bad_state_dir = check::state_dir(&file.state_dir);
+    let state_dir = &file.state_dir.value;
+    let (ports, unknown_ports) = match PortBook::open(state_dir) {
+        Ok(ports) => (ports, None),
+        // that is told already
+        Err(_) if bad_state_dir.is_some() => (PortBook::empty(state_dir), None),
+        Err(error) => (PortBook::empty(state_dir), Some(error)),
     };
+    problems.extend(bad_state_dir);
     let made = plan::make(&file, ports);
     problems.extend(check::files(&file, &made.identities));
-    match made.planned {
-        Ok(planned) if problems.is_empty() => Ok((file, planned)),
-        Ok(_) => Err(FileProblems::new(path, problems).into()),
-        Err(further) => {
-            problems.extend(further);
-            Err(FileProblems::new(path, problems).into())
-        }
+    let planned = made.planned.map_err(|further| problems.extend(further)).ok();
+    if !problems.is_empty() {
+        return Err(FileProblems { unknown_ports, ..FileProblems::new(path, problems) }.into());
+    }
+    match (planned, unknown_ports) {
+        (_, Some(error)) => Err(error.into()),
+        (Some(planned), None) => Ok((file, planned)),
+        // a plan that is not there has problems
+        (None, None) => Err(FileProblems::new(path, problems).into()),
     }
 }
 
@@ -227,13 +263,12 @@ fn nothing(problem: Problem) -> ReadFile {
 }
 
 fn read_text(path: &Path) -> Result<String, FileError> {
-    let failed = |detail: String| FileError::Read { path: path.to_owned(), detail };
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let failed = |error: std::io::Error| FileError::Read { path: path.to_owned(), cause: SystemCause::of(&error) };
+    let file = File::open(path).map_err(failed)?;
     let mut text = String::new();
     // one byte more than allowed, so that the reader sees that it is too large
     let limit = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    let read = file.take(limit).read_to_string(&mut text);
-    read.map_err(|error| failed(format!("{error}; it must be a text in UTF-8")))?;
+    file.take(limit).read_to_string(&mut text).map_err(failed)?;
     Ok(text)
 }
 

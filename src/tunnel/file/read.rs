@@ -1,12 +1,12 @@
 //! From YAML to what it says. Everything is read, whatever is wrong before it.
 
-use super::fields::{Fields, Reader};
-use super::problem::{Fault, shown};
+use super::fields::{Fields, Reader, is_placeholder};
+use super::problem::{Clash, Fault, Lack, Named, Rule, nearest, shown};
 use super::values::{self, Account};
 use super::yaml::{Entry, Node, Placed, Position};
 use super::{
     BastionEntry, End, ForwardEntry, Here, Host, KeyFile, Listen, ReadFile, ServerEntry, Surroundings, TunnelsFile,
-    WorkerEntry,
+    Via, WorkerEntry,
 };
 use crate::tunnel::plan::{AgentName, ForwardId};
 use api::ServerUrl;
@@ -74,6 +74,7 @@ struct FileReader<'a> {
     surroundings: &'a Surroundings,
     defaults: Defaults,
     key_files: Vec<KeyFile>,
+    vias: Vec<Via>,
     /// The keys of `bastions` and `workers`, and `server`: what `ssh` of a forward may name.
     names: Vec<String>,
     here: Here,
@@ -91,6 +92,7 @@ pub fn file(root: &Node, surroundings: &Surroundings) -> ReadFile {
         surroundings,
         defaults: Defaults::default(),
         key_files: Vec::new(),
+        vias: Vec::new(),
         names: vec![Here::SERVER.to_owned()],
         here: here.value.clone(),
         ssh_position: top.position_of("ssh"),
@@ -101,7 +103,7 @@ pub fn file(root: &Node, surroundings: &Surroundings) -> ReadFile {
 
 impl Here {
     const BASTION: &'static str = "bastion";
-    const SERVER: &'static str = "server";
+    pub(super) const SERVER: &'static str = "server";
 }
 
 fn here(reader: &mut Reader, top: &Fields<'_>) -> Placed<Here> {
@@ -121,10 +123,11 @@ impl FileReader<'_> {
         let is_reporting = self.reader.switch(top, "report").unwrap_or(true);
         let server_url = self.reader.parse(top, "server_url", |text| match ServerUrl::parse(text) {
             Ok(url) => Ok(url.to_string()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(Rule::ServerUrl(error)),
         });
         let token_file = self.path(top, "token_file");
-        let state_dir = self.path(top, "state_dir").map_or_else(|| DEFAULT_STATE_DIR.into(), |path| path.value);
+        let default_state_dir = || Placed { value: DEFAULT_STATE_DIR.into(), position: top.position };
+        let state_dir = self.path(top, "state_dir").unwrap_or_else(default_state_dir);
         let server = self.server(top);
         let bastion_entries = self.reader.named(top, "bastions");
         let worker_entries = self.reader.named(top, "workers");
@@ -144,6 +147,7 @@ impl FileReader<'_> {
             workers: worker_entries.into_iter().map(|entry| self.worker(entry)).collect(),
             forwards: self.reader.named(top, "forwards").into_iter().map(|entry| self.forward(entry)).collect(),
             key_files: std::mem::take(&mut self.key_files),
+            vias: std::mem::take(&mut self.vias),
         }
     }
 
@@ -153,10 +157,9 @@ impl FileReader<'_> {
         let name = text.map_or_else(|| self.surroundings.hostname.clone(), |text| text.value);
         let id = AgentName::new(name.clone());
         if id.is_none() {
-            let hint =
-                if top.get("id").is_some() { "" } else { "; it is the host's name, so write `id:` with another one" };
+            let of = if top.get("id").is_some() { Named::Agent } else { Named::AgentByHost };
             let name = shown(&name);
-            self.reader.note(position, Fault::BadName { name, max: MAX_ID_CHARS, hint });
+            self.reader.note(position, Fault::BadName { name, max: MAX_ID_CHARS, of });
         }
         id
     }
@@ -208,9 +211,7 @@ impl FileReader<'_> {
             self.reader.note(fields.position_of("agent"), fault);
         }
         if certificate.is_some() && paths.len() != 1 {
-            let (key, other) = (fields.path_of("certificate"), "identity");
-            let rule = "a certificate is for one key: name that one, or let the certificates lie beside their keys as KEY-cert.pub";
-            self.reader.note(fields.position_of("certificate"), Fault::Conflict { key, other, rule });
+            self.clash(fields, "certificate", Clash::CertificateOfOneKey);
         }
         let certificate = certificate.filter(|_| paths.len() == 1).map(|path| path.value);
         let key = fields.path_of("identity");
@@ -259,22 +260,29 @@ impl FileReader<'_> {
         }
     }
 
+    fn via(&mut self, fields: &Fields<'_>) -> Vec<Placed<String>> {
+        let names = self.reader.texts(fields, "via");
+        if !names.is_empty() {
+            self.vias.push(Via { key: fields.path_of("via"), names: names.clone() });
+        }
+        names
+    }
+
     /// How to log in at `ssh`. `fields` has the keys `ssh`, `via`, `user` and those of [`Credentials`].
     fn host(&mut self, fields: &Fields<'_>) -> Option<Host> {
-        let via = self.reader.texts(fields, "via");
+        let via = self.via(fields);
         let identities = self.identities(fields);
         let own_user = self.reader.parse(fields, "user", values::user);
         let account: Placed<Account> = self.reader.parse(fields, "ssh", values::account)?;
         let Placed { value: Account { user, server }, position } = account;
         if user.is_some() && own_user.is_some() {
-            let (key, rule) = (fields.path_of("user"), "name the user once");
-            self.reader.note(fields.position_of("user"), Fault::Conflict { key, other: "ssh", rule });
+            self.clash(fields, "user", Clash::UserTwice);
         }
         let user = user.or(own_user.map(|user| user.value)).or_else(|| self.defaults.user.clone());
         let Some(user) = user else {
-            let value = server.to_string();
-            let rule = "say who logs in: write user@host, or `user:` under `ssh:` at the top".to_owned();
-            self.reader.note(position, Fault::BadValue { key: fields.path_of("ssh"), value, rule });
+            let value = self.reader.text(fields, "ssh").map(|text| shown(&text.value)).unwrap_or_default();
+            let fault = Fault::BadValue { key: fields.path_of("ssh"), value, rule: Rule::WhoLogsIn };
+            self.reader.note(position, fault);
             return None;
         };
         Some(Host { user, server, identities, via, position })
@@ -285,12 +293,12 @@ impl FileReader<'_> {
         let position = top.position_of("server");
         let server = self.reader.table(node, ("server", position), SERVER_KEYS);
         if server.get("address").is_none() {
-            self.missing(&server, "address", "`address: 10.0.0.1:8090`, where the server listens");
+            self.missing(&server, Lack::ServerAddress);
         }
         let address = self.reader.parse(&server, "address", |text| {
             let address = values::address(text)?;
             if values::is_wildcard(&address.host) {
-                return Err("nobody can connect to that; write 127.0.0.1 or the host's address".to_owned());
+                return Err(Rule::NoWildcard);
             }
             Ok(address)
         });
@@ -299,49 +307,68 @@ impl FileReader<'_> {
         let host = if has_host { self.host(&server) } else { None };
         let via = match &host {
             Some(host) => host.via.clone(),
-            None => self.reader.texts(&server, "via"),
+            // has been read, and told
+            None if has_host => Vec::new(),
+            None => self.via(&server),
         };
+        if !has_host {
+            self.without(&server, "ssh: user@host", &["user", "identity", "certificate", "agent"]);
+        }
         let is_host_broken = has_host && host.is_none();
         Some(ServerEntry { address, host, via, local_port, is_host_broken, position })
     }
 
-    fn missing(&mut self, fields: &Fields<'_>, key: &'static str, example: &'static str) {
-        if fields.is_table {
-            self.reader.note(fields.position, Fault::Missing { what: format!("`{}`", fields.path), key, example });
+    /// Keys that nobody looks at, as what they belong to is not there.
+    fn without(&mut self, fields: &Fields<'_>, needs: &'static str, keys: &[&str]) {
+        for key in keys.iter().filter(|key| fields.get(key).is_some()) {
+            self.reader.note(fields.position_of(key), Fault::NoEffect { key: fields.path_of(key), needs });
         }
     }
 
-    fn name(&mut self, key: &Placed<String>, hint: &'static str) {
+    fn missing(&mut self, fields: &Fields<'_>, lack: Lack) {
+        if fields.is_table {
+            self.reader.note(fields.position, Fault::Missing { table: fields.path.clone(), lack });
+        }
+    }
+
+    fn clash(&mut self, fields: &Fields<'_>, key: &str, clash: Clash) {
+        self.reader.note(fields.position_of(key), Fault::Conflict { key: fields.path_of(key), clash });
+    }
+
+    fn name(&mut self, key: &Placed<String>, of: Named) {
         let name = shown(&key.value);
         if name.len() > MAX_NAME_CHARS || ForwardId::new(name.clone()).is_none() {
-            self.reader.note(key.position, Fault::BadName { name, max: MAX_NAME_CHARS, hint });
+            self.reader.note(key.position, Fault::BadName { name, max: MAX_NAME_CHARS, of });
         }
     }
 
     fn bastion(&mut self, Entry { key, value }: &Entry) -> BastionEntry {
-        self.name(key, "");
+        self.name(key, Named::Bastion);
         if key.value == Here::SERVER {
-            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "bastion" });
+            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), of: Named::Bastion });
         }
         let path = format!("bastions.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), BASTION_KEYS);
         if fields.get("ssh").is_none() {
-            self.missing(&fields, "ssh", "`ssh: user@host`");
+            self.missing(&fields, Lack::Login);
         }
         BastionEntry { name: key.clone(), host: self.host(&fields) }
     }
 
     fn worker(&mut self, Entry { key, value }: &Entry) -> WorkerEntry {
-        self.name(key, ", and put the worker's own name under it as `name:`");
+        self.name(key, Named::Worker);
         if [Here::SERVER, Here::BASTION].contains(&key.value.as_str()) {
-            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "worker" });
+            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), of: Named::Worker });
         }
         let path = format!("workers.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), WORKER_KEYS);
         let is_here = self.here == Here::Worker(key.value.clone());
         let has_host = fields.get("ssh").is_some();
         if !has_host && !is_here {
-            self.missing(&fields, "ssh", "`ssh: user@host`");
+            self.missing(&fields, Lack::Login);
+        }
+        if fields.get("health_check").is_none() {
+            self.without(&fields, "health_check: true", &["health_port", "worker_port"]);
         }
         let name = self.reader.parse(&fields, "name", worker_name);
         WorkerEntry {
@@ -356,15 +383,15 @@ impl FileReader<'_> {
     }
 
     fn forward(&mut self, Entry { key, value }: &Entry) -> ForwardEntry {
-        self.name(key, "");
+        self.name(key, Named::Forward);
         if key.value == Here::SERVER {
-            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), what: "forward" });
+            self.reader.note(key.position, Fault::ReservedName { name: key.value.clone(), of: Named::Forward });
         }
         let path = format!("forwards.{}", shown(&key.value));
         let fields = self.reader.table(value, (&path, key.position), FORWARD_KEYS);
         let listen = self.listen(&fields);
         if fields.get("target").is_none() {
-            self.missing(&fields, "target", "`target: host:port`, where its connections go");
+            self.missing(&fields, Lack::Target);
         }
         let target = self.reader.parse(&fields, "target", values::address).map(|target| target.value);
         let end = self.end(&fields);
@@ -376,14 +403,11 @@ impl FileReader<'_> {
         let remote = self.reader.parse(fields, "remote", values::listen);
         match (fields.get("local").is_some(), fields.get("remote").is_some()) {
             (false, false) => {
-                let example =
-                    "`local: host:port` for a port of this host, or `remote: host:port` for one of the SSH server's";
-                self.missing(fields, "local", example);
+                self.missing(fields, Lack::Listen);
                 None
             }
             (true, true) => {
-                let (key, rule) = (fields.path_of("remote"), "a forward listens at one end; make two of it");
-                self.reader.note(fields.position_of("remote"), Fault::Conflict { key, other: "local", rule });
+                self.clash(fields, "remote", Clash::BothEnds);
                 None
             }
             _ => {
@@ -395,25 +419,31 @@ impl FileReader<'_> {
 
     fn end(&mut self, fields: &Fields<'_>) -> Option<End> {
         if fields.get("ssh").is_none() {
-            self.missing(fields, "ssh", "`ssh: user@host`, or the name of a worker or bastion of this file");
+            self.missing(fields, Lack::End);
             return None;
         }
         let text = self.reader.text(fields, "ssh")?;
         if !self.names.contains(&text.value) {
+            let is_bare_word = !text.value.contains(['@', ':', '.']) && !is_placeholder(&text.value);
+            if is_bare_word && fields.get("user").is_none() && self.defaults.user.is_none() {
+                let nearest = nearest(&text.value, self.names.iter().map(String::as_str));
+                let fault = Fault::NoSuchEnd { key: fields.path_of("ssh"), name: shown(&text.value), nearest };
+                self.reader.note(text.position, fault);
+                self.via(fields);
+                return None;
+            }
             return self.host(fields).map(End::Host);
         }
         for key in ["via", "user", "identity", "certificate", "agent"] {
             if fields.get(key).is_some() {
-                let (path, rule) = (fields.path_of(key), "`ssh` names an entry of this file, which says that already");
-                self.reader.note(fields.position_of(key), Fault::Conflict { key: path, other: "ssh", rule });
+                self.clash(fields, key, Clash::NamedEnd);
             }
         }
         Some(End::Named(text))
     }
 }
 
-fn worker_name(text: &str) -> Result<String, String> {
+fn worker_name(text: &str) -> Result<String, Rule> {
     let fits = text.chars().count() <= MAX_WORKER_NAME_CHARS && !text.contains(char::is_control);
-    fits.then(|| text.to_owned())
-        .ok_or_else(|| format!("a worker's name has at most {MAX_WORKER_NAME_CHARS} characters"))
+    fits.then(|| text.to_owned()).ok_or(Rule::WorkerName(MAX_WORKER_NAME_CHARS))
 }

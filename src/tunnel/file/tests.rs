@@ -78,6 +78,44 @@ forwards:
 }
 
 #[test]
+fn a_key_that_means_nothing_by_itself_is_told() {
+    let text = "
+server: {address: 10.0.0.1:8090, user: root}
+workers:
+  npu-1: {ssh: root@10.20.0.20, health_port: 10151}
+  npu-2: {ssh: root@10.20.0.21, worker_port: 10152}
+  npu-3: {ssh: root@10.20.0.22, health_check: false, health_port: 10153}
+";
+    insta::assert_snapshot!(problems(text));
+}
+
+#[test]
+fn a_misspelt_key_is_told_and_not_what_it_makes_missing() {
+    for (text, expected) in [
+        ("report: false\nforwrads: {}\n", "tunnels.yaml:2:1: unknown key `forwrads`; is `forwards` meant?"),
+        ("server: {adress: 10.0.0.1:8090}\n", "tunnels.yaml:1:10: unknown key `server.adress`; is `address` meant?"),
+        (
+            "server.address: 10.0.0.1:8090\n",
+            "tunnels.yaml:1:1: `server.address` is no key: write `server:`, and under it, indented, `address:`",
+        ),
+        (
+            "bastions: {b: {ssh:t@b, user: x}}\n",
+            "tunnels.yaml:1:16: the colon behind `ssh` needs a space: write `ssh: t@b`",
+        ),
+        (
+            "workers: {a: {ssh: t@b, helth_check: true, health_port: 10151}}\n",
+            "tunnels.yaml:1:25: unknown key `workers.a.helth_check`; is `health_check` meant?",
+        ),
+    ] {
+        assert_eq!(problems(text), expected, "{text}");
+    }
+    let empty = read("report: false\nforwrads: {}\n", &surroundings());
+    let mut all = empty.problems;
+    all.extend(plan::make(&empty.file.unwrap(), plan::tests::no_ports()).planned.unwrap_err());
+    assert_eq!(FileProblems::new("f", all).problems.len(), 1);
+}
+
+#[test]
 fn what_an_error_repeats_is_short_and_plain() {
     let problems = problems(&format!("report: \"\\e[31m{}\"\n{}: 1\n", "x".repeat(5000), "y".repeat(500)));
     assert!(problems.len() < 1000 && !problems.contains('\u{1b}'), "{problems}");
@@ -177,6 +215,48 @@ fn a_token_that_everybody_may_read_is_none() {
     assert!(!error.contains("secret"));
     let missing = folder.load(&format!("token_file: FOLDER/none\nserver_url: http://x\n{FORWARD}")).unwrap_err();
     assert!(missing.contains("`gpustack token` prints what belongs there"), "{missing}");
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_is_told_as_one() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.path().join("keys")).unwrap();
+    let text = format!("token_file: FOLDER/keys\nserver_url: http://x\nssh: {{identity: FOLDER/keys}}\n{FORWARD}");
+    let error = folder.load(&text).unwrap_err();
+    assert!(error.contains("FOLDER/keys is a folder; write the file with the key"), "{error}");
+    assert!(error.contains("`token_file`: cannot read FOLDER/keys: it is a folder"), "{error}");
+    assert!(!error.contains("chmod"), "{error}");
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_one_is_told_with_its_line() {
+    let folder = Folder::new();
+    let file = folder.file("file", "", 0o600);
+    let long = folder.0.path().join("x".repeat(120));
+    for (state_dir, expected) in [(file, "which is a file"), (long, "choose one of at most 95")] {
+        let path = folder.file(
+            "other.yaml",
+            &format!("report: false\nstate_dir: {}\nssh: {{agent: true}}\n{FORWARD}", state_dir.display()),
+            0o644,
+        );
+        let error = load(&path, &surroundings()).unwrap_err().to_string();
+        assert!(error.contains(":2:12: ") && error.contains(expected) && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
+fn with_damaged_ports_nothing_is_planned_and_the_rest_is_told_too() {
+    let folder = Folder::new();
+    folder.file("ports.json", "{\"health_ports\": {\"npu-1\": 10150,\n", 0o644);
+    let worker = "server: {address: s:8090, ssh: root@s}\nworkers: {npu-1: {ssh: root@x, health_check: true}}\n";
+    let text = format!("report: false\nssh: {{agent: true}}\n{worker}");
+    insta::assert_snapshot!(folder.load(&text).unwrap_err());
+    let error = folder.load(&text.replace("npu-1", "npu 1")).unwrap_err();
+    assert!(
+        error.contains("`npu 1` cannot be a name here") && error.contains("FOLDER/ports.json does not hold"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(folder.0.path().join("ports.json")).unwrap().lines().count(), 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The texts of which a `tunnels.yaml` is made: hosts, ports, accounts, paths, times. An error says what may stand
 //! there.
 
+use super::problem::Rule;
 use crate::config::length_of_time;
 use ssh::Endpoint;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,9 @@ pub struct Account {
 }
 
 /// Reads `[user@]host[:port]`.
-pub fn account(text: &str) -> Result<Account, String> {
-    let rule = || "write user@host, or user@host:port".to_owned();
+pub fn account(text: &str) -> Result<Account, Rule> {
     if text.contains("://") || text.contains(char::is_whitespace) {
-        return Err(format!("{}, and nothing else", rule()));
+        return Err(Rule::BareAccount);
     }
     let (user, rest) = match text.rsplit_once('@') {
         Some((user, rest)) => (Some(self::user(user)?), rest),
@@ -30,40 +30,39 @@ pub fn account(text: &str) -> Result<Account, String> {
     };
     let is_bare_v6 = !rest.starts_with('[') && rest.matches(':').count() > 1;
     if is_bare_v6 {
-        return Err("put an IPv6 address into brackets: user@[fe80::1]:22".to_owned());
+        return Err(Rule::Brackets);
     }
     let has_port = if rest.starts_with('[') { rest.contains("]:") } else { rest.contains(':') };
     let with_port = if has_port { rest.to_owned() } else { format!("{rest}:{SSH_PORT}") };
-    let server = address(&with_port).map_err(|_| rule())?;
+    let server = address(&with_port).map_err(|_| Rule::Account)?;
     Ok(Account { user, server })
 }
 
 /// Reads the name of an account.
-pub fn user(text: &str) -> Result<String, String> {
+pub fn user(text: &str) -> Result<String, Rule> {
     let allowed = |c: char| c.is_alphanumeric() || "._-@\\+".contains(c);
     let fits = !text.is_empty() && text.chars().all(allowed) && !text.starts_with('-');
-    if fits { Ok(text.to_owned()) } else { Err("the user must be the name of an account, such as tunnel".to_owned()) }
+    if fits { Ok(text.to_owned()) } else { Err(Rule::User) }
 }
 
 /// Reads `host:port`.
-pub fn address(text: &str) -> Result<Endpoint, String> {
+pub fn address(text: &str) -> Result<Endpoint, Rule> {
     if text.contains("://") {
-        return Err("write host:port without http:// and without a path, such as 10.0.0.1:8090".to_owned());
+        return Err(Rule::NoUrl);
     }
-    let shape = || "write host:port, such as 10.0.0.1:8090, or [fe80::1]:8090 for IPv6".to_owned();
     if let Some((_, port)) = text.rsplit_once(':')
         && !port.contains(']')
     {
         self::port(port)?;
     }
-    let endpoint: Endpoint = text.parse().map_err(|_| shape())?;
-    if is_host(&endpoint.host) { Ok(endpoint) } else { Err(shape()) }
+    let endpoint: Endpoint = text.parse().map_err(|_| Rule::Address)?;
+    if is_host(&endpoint.host) { Ok(endpoint) } else { Err(Rule::Address) }
 }
 
 /// Reads `host:port` or `port`, which is one of the loopback interface.
-pub fn listen(text: &str) -> Result<Endpoint, String> {
+pub fn listen(text: &str) -> Result<Endpoint, Rule> {
     if text.starts_with("*:") {
-        return Err("write 0.0.0.0 in place of `*`; then every host of the network gets in".to_owned());
+        return Err(Rule::NoStar);
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Endpoint::new(LOOPBACK, port(text)?));
@@ -72,10 +71,10 @@ pub fn listen(text: &str) -> Result<Endpoint, String> {
 }
 
 /// Reads a port.
-pub fn port(text: &str) -> Result<u16, String> {
+pub fn port(text: &str) -> Result<u16, Rule> {
     let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|port| digits_only && *port != 0);
-    number.ok_or_else(|| "a port is a number from 1 to 65535".to_owned())
+    number.ok_or(Rule::Port)
 }
 
 /// Where hosts reach themselves.
@@ -97,9 +96,9 @@ fn is_host(host: &str) -> bool {
 }
 
 /// Reads a path; `~` is `home`.
-pub fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+pub fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, Rule> {
     if text.contains(char::is_control) {
-        return Err("a path holds no control characters".to_owned());
+        return Err(Rule::PlainPath);
     }
     let below_home = match text.strip_prefix('~') {
         Some("") => Some(""),
@@ -108,9 +107,9 @@ pub fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     };
     match (below_home, home) {
         (Some(rest), Some(home)) => Ok(home.join(rest)),
-        (Some(_), None) => Err("HOME is not set, so write the whole path".to_owned()),
+        (Some(_), None) => Err(Rule::NoHome),
         (None, _) if text.starts_with('/') => Ok(text.into()),
-        (None, _) => Err("write the whole path, from / or ~/ on".to_owned()),
+        (None, _) => Err(Rule::WholePath),
     }
 }
 
@@ -119,14 +118,14 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// Reads how often a sign of life is asked for.
-pub fn keep_alive(text: &str) -> Result<Duration, String> {
+pub fn keep_alive(text: &str) -> Result<Duration, Rule> {
     let length = length_of_time(text).filter(|length| (SHORTEST..=LONGEST).contains(length));
-    length.ok_or_else(|| "write a time from 1s to 1h, such as 10s".to_owned())
+    length.ok_or(Rule::KeepAlive)
 }
 
 /// Reads how many signs of life may fail to come.
-pub fn unanswered(text: &str) -> Result<u32, String> {
-    text.parse().ok().filter(|count| *count <= 100).ok_or_else(|| "write a number from 0 to 100".to_owned())
+pub fn unanswered(text: &str) -> Result<u32, Rule> {
+    text.parse().ok().filter(|count| *count <= 100).ok_or(Rule::Unanswered)
 }
 
 #[cfg(test)]

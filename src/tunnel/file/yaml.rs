@@ -4,6 +4,7 @@
 //! hosts have in common.
 
 use super::problem::{Fault, Problem};
+use super::syntax;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 /// Files beyond this describe no tunnels.
@@ -61,8 +62,10 @@ pub fn parse(text: &str) -> Result<Option<Node>, Problem> {
     }
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
-        let (event, span) = event
-            .map_err(|error| Problem::new(of(error.marker()), Fault::Syntax { detail: error.info().to_owned() }))?;
+        let (event, span) = event.map_err(|error| {
+            let (position, slip) = syntax::slip(text, of(error.marker()), error.info());
+            Problem::new(position, Fault::Syntax { slip })
+        })?;
         builder.take(event, of(&span.start))?;
     }
     Ok(builder.root)

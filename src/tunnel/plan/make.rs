@@ -2,14 +2,14 @@
 
 use super::ports::PortBook;
 use super::routes::Routes;
-use super::taken::Taken;
+use super::taken::{Listener, Taken};
 use super::{
     AgentName, ForwardId, KnownHostsFiles, Plan, PlanNote, PlannedForward, PlannedHop, Proof, Reporting, Scheme,
     SessionSettings,
 };
 use crate::tunnel::file::{
-    End, Fault, ForwardEntry, Here, LOOPBACK, Listen, Placed, Position, Problem, ServerEntry, TunnelsFile, WorkerEntry,
-    is_loopback, is_wildcard, nearest,
+    Clash, End, Fault, ForwardEntry, Here, Host, LOOPBACK, Lack, Listen, Named, Placed, Position, Problem, ServerEntry,
+    TunnelsFile, WorkerEntry, is_loopback, is_wildcard, nearest,
 };
 use api::{AgentPlace, ForwardDirection, ForwardRole};
 use ssh::{Endpoint, Identity};
@@ -44,6 +44,7 @@ pub fn make(file: &TunnelsFile, ports: PortBook) -> Made {
         health_ports: BTreeMap::new(),
         ports,
         forwards: Vec::new(),
+        listeners: Vec::new(),
         notes: Vec::new(),
         problems: Vec::new(),
         shared: None,
@@ -58,7 +59,9 @@ struct Maker<'a> {
     /// By the keys of workers that have a health check.
     health_ports: BTreeMap<String, u16>,
     ports: PortBook,
-    forwards: Vec<(PlannedForward, Position)>,
+    forwards: Vec<PlannedForward>,
+    /// Of all forwards, also of those that cannot be planned.
+    listeners: Vec<Listener>,
     notes: Vec<PlanNote>,
     problems: Vec<Problem>,
     /// The forward that brings the server's port to this host.
@@ -67,6 +70,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn everything(&mut self) {
+        self.problems.extend(self.routes.check_names());
         self.problems.extend(self.routes.check_bastions());
         self.check_server();
         self.check_worker_names();
@@ -107,7 +111,7 @@ impl Maker<'_> {
             let fault = Fault::UnknownName {
                 key: "here".to_owned(),
                 name: key.to_owned(),
-                what: "worker (or write bastion, or server)",
+                of: Named::Here,
                 nearest: nearest(key, known.into_iter().chain(["bastion", SERVER])),
             };
             self.problem(self.file.here.position, fault);
@@ -120,12 +124,10 @@ impl Maker<'_> {
         }
         let first_worker = self.file.workers.first();
         if let Some(worker) = first_worker {
-            let example = "`server: {address: 10.0.0.1:8090}`";
-            self.problem(worker.key.position, Fault::Missing { what: "the file".to_owned(), key: SERVER, example });
+            self.problem(worker.key.position, Fault::Missing { table: String::new(), lack: Lack::Server });
         } else if self.file.is_reporting && self.file.server_url.is_none() {
-            let example = "`server: {address: 10.0.0.1:8090}`, or `report: false` when no server is to be told";
             let top = Position { line: 1, column: 1 };
-            self.problem(top, Fault::Missing { what: "the file".to_owned(), key: SERVER, example });
+            self.problem(top, Fault::Missing { table: String::new(), lack: Lack::ReportServer });
         }
     }
 
@@ -208,13 +210,11 @@ impl Maker<'_> {
     fn shared_forward(&mut self) {
         let Some(server) = &self.file.server else { return };
         let Some(address) = &server.address else { return };
-        let Some(route) = self.server_route(server) else { return };
-        if route.is_empty() {
+        let route = self.server_route(server);
+        if route.as_ref().is_some_and(Vec::is_empty) {
             if server.local_port.is_some() {
-                let (key, other) = ("server.local_port".to_owned(), "address");
-                let rule =
-                    "the address is reached without a forward; take the port out, or write `ssh:` under `server:`";
-                self.problem(server.position, Fault::Conflict { key, other, rule });
+                let key = "server.local_port".to_owned();
+                self.problem(server.position, Fault::Conflict { key, clash: Clash::NoForwardNeeded });
             }
             return;
         }
@@ -225,7 +225,7 @@ impl Maker<'_> {
             role: ForwardRole::ServerHere,
             direction: ForwardDirection::Local,
             listen,
-            target: address.value.clone(),
+            target: Some(address.value.clone()),
             route,
             workers,
             behind: None,
@@ -240,8 +240,8 @@ impl Maker<'_> {
             return None;
         }
         let route = match &server.host {
-            Some(host) => self.routes.to(host, SERVER, "server.via"),
-            None => self.routes.through(&server.via, "server.via"),
+            Some(host) => self.routes.to(host, SERVER),
+            None => self.routes.through(&server.via),
         };
         self.noted(route)
     }
@@ -259,17 +259,16 @@ impl Maker<'_> {
     }
 
     fn worker_elsewhere(&mut self, worker: &WorkerEntry) {
-        let Some(host) = &worker.host else { return };
         let key = &worker.key.value;
-        let route = self.routes.to(host, key, &format!("workers.{key}.via"));
-        let Some(route) = self.noted(route) else { return };
+        let route = worker.host.as_ref().map(|host| self.routes.to(host, key));
+        let route = route.and_then(|route| self.noted(route));
         if let Some(target) = self.server_from_here() {
             let forward = Draft {
                 id: format!("{key}.server"),
                 role: ForwardRole::ServerAtWorker,
                 direction: ForwardDirection::Remote,
                 listen: Endpoint::new(LOOPBACK, self.server_port(worker)),
-                target,
+                target: Some(target),
                 route: route.clone(),
                 workers: vec![worker.name.clone()],
                 behind: self.shared.clone(),
@@ -301,7 +300,7 @@ impl Maker<'_> {
         named.or_else(of_this_host).or_else(of_server).unwrap_or_default()
     }
 
-    fn health_elsewhere(&mut self, worker: &WorkerEntry, route: Vec<PlannedHop>) {
+    fn health_elsewhere(&mut self, worker: &WorkerEntry, route: Option<Vec<PlannedHop>>) {
         let key = &worker.key.value;
         let Some(port) = self.health_ports.get(key).copied() else { return };
         let is_on_server = self.file.here.value == Here::Server;
@@ -316,7 +315,7 @@ impl Maker<'_> {
             role,
             direction: ForwardDirection::Local,
             listen: here.clone(),
-            target: Endpoint::new(LOOPBACK, worker.worker_port.as_ref().map_or(port, |port| port.value)),
+            target: Some(Endpoint::new(LOOPBACK, worker.worker_port.as_ref().map_or(port, |port| port.value))),
             route,
             workers: vec![worker.name.clone()],
             behind: None,
@@ -339,13 +338,13 @@ impl Maker<'_> {
             }
             return;
         }
-        let Some(route) = self.server_route(server) else { return };
+        let route = self.server_route(server);
         let forward = Draft {
             id: format!("{key}.health"),
             role: ForwardRole::WorkerAtServer,
             direction: ForwardDirection::Remote,
             listen: Endpoint::new(LOOPBACK, port),
-            target,
+            target: Some(target),
             route,
             workers: vec![worker.name.clone()],
             behind,
@@ -357,11 +356,11 @@ impl Maker<'_> {
     fn worker_here(&mut self, worker: &WorkerEntry) {
         let key = &worker.key.value;
         let Some(server) = &self.file.server else { return };
-        if let (Some(address), Some(route)) = (&server.address, self.server_route(server)) {
-            if route.is_empty() {
-                let (what, example) =
-                    ("`server`".to_owned(), "`ssh: user@host`, or `via:` with the bastions on the way");
-                self.problem(server.position, Fault::Missing { what, key: "ssh", example });
+        if let Some(address) = &server.address {
+            let route = self.server_route(server);
+            if route.as_ref().is_some_and(Vec::is_empty) {
+                let fault = Fault::Missing { table: SERVER.to_owned(), lack: Lack::WayToServer };
+                self.problem(server.position, fault);
                 return;
             }
             let forward = Draft {
@@ -369,7 +368,7 @@ impl Maker<'_> {
                 role: ForwardRole::ServerAtWorker,
                 direction: ForwardDirection::Local,
                 listen: Endpoint::new(LOOPBACK, self.server_port(worker)),
-                target: address.value.clone(),
+                target: Some(address.value.clone()),
                 route,
                 workers: vec![worker.name.clone()],
                 behind: None,
@@ -405,14 +404,12 @@ impl Maker<'_> {
     fn forward(&mut self, entry: &ForwardEntry) {
         let name = &entry.name.value;
         self.check_workers(entry);
-        let Some(end) = &entry.end else { return };
-        let route = match end {
-            End::Host(host) => self.routes.to(host, name, &format!("forwards.{name}.via")),
+        let route = entry.end.as_ref().map(|end| match end {
+            End::Host(host) => self.routes.to(host, name),
             End::Named(end) => self.routes.to_named(end),
-        };
-        let (Some(route), Some(listen), Some(target)) = (self.noted(route), &entry.listen, &entry.target) else {
-            return;
-        };
+        });
+        let route = route.and_then(|route| self.noted(route));
+        let Some(listen) = &entry.listen else { return };
         let (direction, address) = match &listen.value {
             Listen::Local(address) => (ForwardDirection::Local, address.clone()),
             Listen::Remote(address) => (ForwardDirection::Remote, address.clone()),
@@ -426,7 +423,7 @@ impl Maker<'_> {
             role: ForwardRole::Other,
             direction,
             listen: address,
-            target: target.clone(),
+            target: entry.target.clone(),
             route,
             workers: entry.workers.iter().map(worker_name).collect(),
             behind: None,
@@ -441,7 +438,7 @@ impl Maker<'_> {
             let fault = Fault::UnknownName {
                 key: format!("forwards.{}.workers", entry.name.value),
                 name: worker.value.clone(),
-                what: "worker under `workers:`",
+                of: Named::Worker,
                 nearest: nearest(&worker.value, known.iter().copied()),
             };
             self.problem(worker.position, fault);
@@ -452,15 +449,34 @@ impl Maker<'_> {
     fn add(&mut self, draft: Draft, position: Position) -> Option<ForwardId> {
         let Draft { id, role, direction, listen, target, route, workers, behind, proof } = draft;
         let id = ForwardId::new(id)?;
-        let forward = PlannedForward { id: id.clone(), role, direction, listen, target, route, workers, behind, proof };
-        self.forwards.push((forward, position));
+        let way = route.as_ref().map(|route| route.iter().map(|hop| hop.server.clone()).collect());
+        self.listeners.push(Listener { id: id.clone(), role, direction, listen: listen.clone(), way, position });
+        // without them there is a problem already
+        if let (Some(target), Some(route)) = (target, route) {
+            let id = id.clone();
+            self.forwards.push(PlannedForward { id, role, direction, listen, target, route, workers, behind, proof });
+        }
         Some(id)
     }
 
+    /// Nobody logs in with nothing. Of hosts that no way uses, nobody asks.
+    fn check_identities(&mut self) {
+        let is_used = |host: &Host| {
+            let is_it = |hop: &PlannedHop| hop.server == host.server && hop.user == host.user;
+            self.forwards.iter().flat_map(|forward| &forward.route).any(is_it)
+        };
+        let without = self.file.hosts().filter(|(_, host)| host.identities.is_empty() && is_used(host));
+        let problems: Vec<Problem> = without
+            .map(|(name, host)| Problem::new(host.position, Fault::NoIdentity { key: name.to_owned() }))
+            .collect();
+        self.problems.extend(problems);
+    }
+
     fn finish(mut self) -> Made {
-        self.problems.extend(Taken::check(&self.forwards));
+        self.problems.extend(Taken::check(&self.listeners));
+        self.check_identities();
         let mut identities: Vec<Identity> = Vec::new();
-        for hop in self.forwards.iter().flat_map(|(forward, _)| &forward.route) {
+        for hop in self.forwards.iter().flat_map(|forward| &forward.route) {
             let new: Vec<Identity> =
                 hop.identities.iter().filter(|known| !identities.contains(known)).cloned().collect();
             identities.extend(new);
@@ -486,11 +502,14 @@ impl Maker<'_> {
         let plan = Plan {
             id,
             place,
-            state_dir: file.state_dir.clone(),
+            state_dir: file.state_dir.value.clone(),
             reporting,
-            known_hosts: KnownHostsFiles { own: file.state_dir.join("known_hosts"), others: file.known_hosts.clone() },
+            known_hosts: KnownHostsFiles {
+                own: file.state_dir.value.join("known_hosts"),
+                others: file.known_hosts.clone(),
+            },
             session: SessionSettings { tuning: file.tuning.clone() },
-            forwards: in_order(self.forwards.into_iter().map(|(forward, _)| forward).collect()),
+            forwards: in_order(self.forwards),
             notes: self.notes,
         };
         Planned { plan, ports: self.ports }
@@ -502,7 +521,7 @@ impl Maker<'_> {
     }
 
     fn derived_url(&self) -> String {
-        let own = self.forwards.iter().map(|(forward, _)| forward).find(|forward| {
+        let own = self.forwards.iter().find(|forward| {
             let brings_server = matches!(forward.role, ForwardRole::ServerHere | ForwardRole::ServerAtWorker);
             brings_server && forward.direction == ForwardDirection::Local
         });
@@ -511,14 +530,14 @@ impl Maker<'_> {
     }
 }
 
-/// A forward whose name was not looked at yet.
+/// A forward whose name was not looked at yet. What could not be read is None, and has been told.
 struct Draft {
     id: String,
     role: ForwardRole,
     direction: ForwardDirection,
     listen: Endpoint,
-    target: Endpoint,
-    route: Vec<PlannedHop>,
+    target: Option<Endpoint>,
+    route: Option<Vec<PlannedHop>>,
     workers: Vec<String>,
     behind: Option<ForwardId>,
     proof: Proof,

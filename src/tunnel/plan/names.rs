@@ -2,6 +2,8 @@
 
 use super::{ForwardId, Plan};
 use api::ForwardDirection;
+use app::i18n::Language;
+use app::i18n::system_words::SystemCause;
 use futures_util::future::join_all;
 use ssh::Endpoint;
 use std::collections::BTreeMap;
@@ -15,20 +17,36 @@ use tokio::time::timeout;
 /// For all names together.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A name that does not resolve.
+/// A name that does not resolve. Shows itself in English.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the name {name} does not resolve on this host: {detail}; write an address, or enter the name into DNS or /etc/hosts \
-     (needed by {})",
-    list(.forwards)
-)]
+#[error("{}", self.text(Language::En))]
 pub struct NameProblem {
     /// The name.
     pub name: String,
-    /// The resolver's words.
-    pub detail: String,
+    /// Why not; as when no name server answers, when nothing came within 5 s.
+    pub cause: SystemCause,
     /// The forwards that need it.
     pub forwards: Vec<ForwardId>,
+}
+
+impl NameProblem {
+    /// In a language.
+    pub fn text(&self, language: Language) -> String {
+        let Self { name, cause, forwards } = self;
+        let cause = cause.words(language);
+        let forwards: Vec<&str> = forwards.iter().map(ForwardId::as_str).collect();
+        match language {
+            Language::En => format!(
+                "the name {name} does not resolve on this host: {cause}; write an address, or enter the name into DNS or \
+                 /etc/hosts (needed by {})",
+                forwards.join(", ")
+            ),
+            Language::Zh => format!(
+                "主机名 {name} 在本机无法解析：{cause}；请改写地址，或将其加入 DNS 或 /etc/hosts（用于 {}）",
+                forwards.join("、")
+            ),
+        }
+    }
 }
 
 /// Looks up the first SSH server of each way, and listeners and targets on this host's side. All other names are
@@ -44,12 +62,12 @@ where
     let checks = names(plan).into_iter().map(|(name, forwards)| {
         let looked_up = timeout(DEADLINE, look_up(name.to_owned()));
         async move {
-            let detail = match looked_up.await {
+            let cause = match looked_up.await {
                 Ok(Ok(())) => return None,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("no answer within {} s", DEADLINE.as_secs()),
+                Ok(Err(error)) => SystemCause::of(&error),
+                Err(_) => SystemCause::NoNameServer,
             };
-            Some(NameProblem { name: name.to_owned(), detail, forwards })
+            Some(NameProblem { name: name.to_owned(), cause, forwards })
         }
     });
     join_all(checks).await.into_iter().flatten().collect()
@@ -75,11 +93,6 @@ fn names(plan: &Plan) -> BTreeMap<&str, Vec<ForwardId>> {
     names
 }
 
-fn list(forwards: &[ForwardId]) -> String {
-    let names: Vec<&str> = forwards.iter().map(ForwardId::as_str).collect();
-    names.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +112,7 @@ forwards:
     async fn only_names_that_this_host_resolves_are_looked_up() {
         let plan = plan(FILE);
         let problems = check_with(&plan, |name| async move {
-            if name == "jump.corp" { Ok(()) } else { Err(io::Error::other("not known")) }
+            if name == "jump.corp" { Ok(()) } else { Err(io::Error::other("Name or service not known")) }
         });
         let problems = problems.await;
         let names: Vec<&str> = problems.iter().map(|problem| problem.name.as_str()).collect();
@@ -110,6 +123,6 @@ forwards:
     #[tokio::test(start_paused = true)]
     async fn a_resolver_that_hangs_is_not_waited_for() {
         let problems = check_with(&plan(FILE), |_| std::future::pending()).await;
-        assert_eq!((problems.len(), &*problems[0].detail), (3, "no answer within 5 s"));
+        assert_eq!((problems.len(), &problems[0].cause), (3, &SystemCause::NoNameServer));
     }
 }

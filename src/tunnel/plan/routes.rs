@@ -2,7 +2,7 @@
 
 use super::make::SERVER;
 use super::{AgentName, PlannedHop};
-use crate::tunnel::file::{BastionEntry, Fault, Here, Host, Placed, Problem, TunnelsFile, nearest};
+use crate::tunnel::file::{BastionEntry, Fault, Here, Host, Lack, Named, Placed, Problem, TunnelsFile, nearest};
 use std::collections::BTreeMap;
 
 /// The bastions of a file, and who else can be named.
@@ -11,7 +11,8 @@ pub struct Routes<'a> {
     bastions: BTreeMap<&'a str, &'a BastionEntry>,
 }
 
-/// A way, or why there is none. Nothing is said twice: what is wrong with bastions says [`Routes::check_bastions`].
+/// A way, or why there is none. Nothing is said twice: what is wrong with names and with bastions say
+/// [`Routes::check_names`] and [`Routes::check_bastions`].
 type Way = Result<Vec<PlannedHop>, Vec<Problem>>;
 
 impl<'a> Routes<'a> {
@@ -22,13 +23,23 @@ impl<'a> Routes<'a> {
 
     /// What is wrong with the ways between bastions.
     pub fn check_bastions(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (name, bastion) in &self.bastions {
-            let Some(host) = &bastion.host else { continue };
-            problems.extend(self.unknown(&host.via, &format!("bastions.{name}.via")));
-            problems.extend(self.circle(name, host));
+        let circles = self.bastions.iter().filter_map(|(name, bastion)| self.circle(name, bastion.host.as_ref()?));
+        circles.collect()
+    }
+
+    /// The names in `via` that nobody has; also of hosts that cannot be used for another reason.
+    pub fn check_names(&self) -> Vec<Problem> {
+        let vias = self.file.vias.iter().filter(|via| self.is_gone(&via.key));
+        vias.flat_map(|via| self.unknown(&via.names, &via.key)).collect()
+    }
+
+    /// Whether the way with this `via` is one that this host may have to go: several hosts may share a file.
+    fn is_gone(&self, key: &str) -> bool {
+        match &self.file.here.value {
+            Here::Bastion => true,
+            Here::Server => key != "server.via",
+            Here::Worker(own) => !key.starts_with("workers.") || key == format!("workers.{own}.via"),
         }
-        problems
     }
 
     /// The circle that a bastion is part of; told once, at the one whose name comes first.
@@ -57,7 +68,7 @@ impl<'a> Routes<'a> {
             let fault = Fault::UnknownName {
                 key: key.to_owned(),
                 name: name.value.clone(),
-                what: "bastion under `bastions:`",
+                of: Named::Bastion,
                 nearest: nearest(&name.value, self.bastions.keys().copied()),
             };
             Problem::new(name.position, fault)
@@ -70,10 +81,10 @@ impl<'a> Routes<'a> {
         self.file.here.value == Here::Bastion && self.file.id.as_ref().map(AgentName::as_str) == Some(name)
     }
 
-    /// The way to a host. `key` is where its `via` stands.
-    pub fn to(&self, host: &Host, name: &str, key: &str) -> Way {
-        let mut hops = self.through(&host.via, key)?;
-        hops.push(hop(name, host)?);
+    /// The way to a host.
+    pub fn to(&self, host: &Host, name: &str) -> Way {
+        let mut hops = self.through(&host.via)?;
+        hops.push(hop(name, host));
         for (index, hop) in hops.iter().enumerate() {
             let is_same = |earlier: &&PlannedHop| earlier.user == hop.user && earlier.server == hop.server;
             if hops.iter().take(index).any(|earlier| is_same(&earlier)) {
@@ -97,30 +108,25 @@ impl<'a> Routes<'a> {
         }
         if let Some(bastion) = self.bastions.get(name) {
             let host = bastion.host.as_ref().ok_or_else(Vec::new)?;
-            return self.to(host, name, &format!("bastions.{name}.via"));
+            return self.to(host, name);
         }
         if let Some(worker) = self.file.workers.iter().find(|worker| worker.key.value == name) {
             let host = worker.host.as_ref().ok_or_else(Vec::new)?;
-            return self.to(host, name, &format!("workers.{name}.via"));
+            return self.to(host, name);
         }
         let server = self.file.server.as_ref();
         match server.and_then(|server| server.host.as_ref()) {
-            Some(host) => self.to(host, SERVER, "server.via"),
+            Some(host) => self.to(host, SERVER),
             None if server.is_some_and(|server| server.is_host_broken) => Err(Vec::new()),
             None => {
-                let (what, example) =
-                    ("`server`".to_owned(), "`ssh: user@host` under `server:`, as a forward ends there");
-                Err(vec![Problem::new(end.position, Fault::Missing { what, key: "ssh", example })])
+                let fault = Fault::Missing { table: SERVER.to_owned(), lack: Lack::EndAtServer };
+                Err(vec![Problem::new(end.position, fault)])
             }
         }
     }
 
     /// The bastions of a `via`. The first one is reached as it says itself, each further one from the one before.
-    pub fn through(&self, via: &[Placed<String>], key: &str) -> Way {
-        let problems = self.unknown(via, key);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+    pub fn through(&self, via: &[Placed<String>]) -> Way {
         let Some(first) = via.first() else { return Ok(Vec::new()) };
         let mut hops = self.chain(&first.value)?;
         for name in via.iter().skip(1) {
@@ -144,7 +150,7 @@ impl<'a> Routes<'a> {
                 return Err(Vec::new());
             }
             names.push(name);
-            hops.push(hop(name, host)?);
+            hops.push(hop(name, host));
             // of a list, the last is the nearest to the bastion
             hops.extend(host.via.iter().skip(1).rev().filter_map(|name| self.bastion_hop(&name.value).ok()));
             next = host.via.first().map(|name| name.value.as_str());
@@ -155,14 +161,11 @@ impl<'a> Routes<'a> {
 
     fn bastion_hop(&self, name: &str) -> Result<PlannedHop, Vec<Problem>> {
         let host = self.bastions.get(name).and_then(|bastion| bastion.host.as_ref()).ok_or_else(Vec::new)?;
-        hop(name, host)
+        Ok(hop(name, host))
     }
 }
 
-fn hop(name: &str, host: &Host) -> Result<PlannedHop, Vec<Problem>> {
-    let Host { user, server, identities, position, .. } = host;
-    if identities.is_empty() {
-        return Err(vec![Problem::new(*position, Fault::NoIdentity { key: name.to_owned() })]);
-    }
-    Ok(PlannedHop { name: name.to_owned(), user: user.clone(), server: server.clone(), identities: identities.clone() })
+fn hop(name: &str, host: &Host) -> PlannedHop {
+    let Host { user, server, identities, .. } = host;
+    PlannedHop { name: name.to_owned(), user: user.clone(), server: server.clone(), identities: identities.clone() }
 }

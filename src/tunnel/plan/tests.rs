@@ -186,6 +186,51 @@ forwards:
 }
 
 #[test]
+fn ports_and_names_are_looked_at_whatever_else_is_wrong() {
+    let file = "
+server: {address: nowhere, ssh: root@10.0.0.1, via: gone}
+bastions:
+  b: {ssh: 't@', via: c}
+workers:
+  npu-1: {ssh: root@<IP>, via: bb, health_check: true, health_port: 9090}
+forwards:
+  a: {local: 9090, target: x, ssh: b}
+  c: {local: 9090, target: x:1, ssh: zz}
+  d: {local: 9090, target: x:1, ssh: root@x, via: d}
+";
+    insta::assert_snapshot!(problems(file));
+}
+
+#[test]
+fn a_host_without_a_key_hides_nothing_else() {
+    let mut surroundings = surroundings();
+    surroundings.default_keys.clear();
+    let file = "
+report: false
+forwards:
+  a: {remote: 9090, target: x:1, ssh: root@x}
+  b: {remote: 9090, target: x:1, ssh: root@x}
+";
+    let read = file::read(file, &surroundings).file.unwrap();
+    let problems = make(&read, no_ports()).planned.unwrap_err();
+    let problems = FileProblems::new("tunnels.yaml", problems).to_string();
+    assert!(
+        problems.contains("`a` has no key") && problems.contains("`b` listens at 127.0.0.1:9090 on x"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn on_a_workers_host_nobody_asks_how_other_workers_are_reached() {
+    let file = "
+here: npu-1
+server: {address: 10.0.0.1:8090, ssh: root@10.0.0.1}
+workers: {npu-1: {}, npu-2: {ssh: root@npu-2, via: bastion-07}}
+";
+    assert_eq!(plan(file).forwards.len(), 1);
+}
+
+#[test]
 fn ports_of_one_host_are_not_given_twice() {
     let file = "
 server: {address: 10.0.0.1:8090, ssh: root@10.0.0.1}

@@ -304,6 +304,12 @@ pub const EN: TunnelsMessages = TunnelsMessages {
     valid_for_ever: "for ever",
     expires_soon: |time, left| format!("Expires soon: {time}, in {left}"),
     expired: |time| format!("Expired at {time}"),
+    revoked: |time| format!("Revoked at {time}: nobody is let in with it any more"),
+    agent_revoked: |time| {
+        format!(
+            "The agent logs in with a certificate that was revoked at {time}: what stands goes on, new logins are refused"
+        )
+    },
     not_yet_valid: |time| format!("Not valid before {time}"),
     empty_title: "No tunnel agent yet",
     empty_text: "Where a worker does not reach the server, SSH forwards through a bastion lead it there. A tunnel agent, the same program run on the bastion, keeps them alive, proves that the right one answers, and shows here what is wrong and what to do.",

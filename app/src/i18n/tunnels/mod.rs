@@ -9,7 +9,7 @@ pub use zh::ZH;
 
 use crate::format::{self, Zone};
 use crate::i18n::Language;
-use api::{FaultCause, ForwardRole, ForwardState, TunnelFault};
+use api::{FaultCause, ForwardRole, ForwardState, TunnelFault, TunnelReport};
 
 /// What is wrong with a forward, in words. Plain text, never markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,15 @@ pub fn fault_text(fault: &TunnelFault, language: Language, now_ms: i64) -> Fault
         Language::Zh => (zh::what(&told), zh::next_step(&told)),
     };
     FaultText { what, next_step, lines: lines(&fault.cause, language) }
+}
+
+/// Why an agent did not take over a changed file, in the reader's language where the agent says it in that.
+pub fn refused_config(report: &TunnelReport, language: Language) -> Option<&str> {
+    let english = report.refused_config.as_deref();
+    match language {
+        Language::En => english,
+        Language::Zh => report.refused_config_zh.as_deref().or(english),
+    }
 }
 
 /// A fault, and when it is read.
@@ -208,6 +217,10 @@ pub struct TunnelsMessages {
     pub expired: fn(&str) -> String,
     /// It is not valid before.
     pub not_yet_valid: fn(&str) -> String,
+    /// The authority takes it back since.
+    pub revoked: fn(&str) -> String,
+    /// Overview and worker's card: the agent logs in with one that is revoked since.
+    pub agent_revoked: fn(&str) -> String,
     /// Nobody has an agent.
     pub empty_title: &'static str,
     /// What an agent is.

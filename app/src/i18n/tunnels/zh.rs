@@ -250,6 +250,8 @@ pub const ZH: TunnelsMessages = TunnelsMessages {
     valid_for_ever: "永久有效",
     expires_soon: |time, left| format!("即将过期：{time}，剩余 {left}"),
     expired: |time| format!("已于 {time} 过期"),
+    revoked: |time| format!("已于 {time} 吊销，不能再用于登录"),
+    agent_revoked: |time| format!("该代理使用的证书已于 {time} 吊销：现有连接不受影响，重新登录会被拒绝"),
     not_yet_valid: |time| format!("自 {time} 起才有效"),
     empty_title: "还没有隧道代理",
     empty_text: "当工作节点无法直接访问服务端时，可用经堡垒机的 SSH 转发连通。隧道代理就是在堡垒机上运行的本程序：它维持转发、验证应答者是否正确，并在此显示问题所在与处理办法。",

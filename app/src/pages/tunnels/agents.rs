@@ -3,6 +3,7 @@
 use super::topology::place;
 use crate::drawn::Asked;
 use crate::format::{self, Span};
+use crate::i18n::tunnels::refused_config;
 use crate::icon::Icon;
 use crate::paths;
 use crate::session::{UiError, authorised, not_found};
@@ -56,7 +57,7 @@ fn card(agent: &TunnelAgent, asked: &Asked) -> AnyView {
         }
         .into_any()
     });
-    let refused = agent.report.refused_config.clone().map(|why| {
+    let refused = refused_config(&agent.report, asked.language()).map(str::to_owned).map(|why| {
         view! {
             <div class="note warning"><p>{words.refused_config}</p><pre class="refused-config">{why}</pre></div>
         }
@@ -122,11 +123,9 @@ pub fn certificates(agents: &[TunnelAgent], asked: &Asked) -> Option<AnyView> {
 
 fn certificate(agent: &TunnelAgent, told: &CertificateReport, asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
-    let (severity, validity) = told
-        .certificate
-        .as_ref()
-        .map_or_else(|| (Severity::Ok, words.no_certificate.to_owned()), |certificate| validity(certificate, asked));
-    let status = if told.certificate.is_none() { ConditionStatus::Unknown } else { ConditionStatus::True };
+    let standing = standing(told, asked.now_ms);
+    let (severity, validity) = validity(&standing, asked);
+    let status = if standing == Standing::Absent { ConditionStatus::Unknown } else { ConditionStatus::True };
     let whom = told.certificate.as_ref().map(|certificate| {
         let what = format!("{} · #{}", certificate.key_id, certificate.serial);
         view! { <span>{certificate.principals.join(", ")}</span> <small class="muted">{what}</small> }.into_any()
@@ -144,18 +143,62 @@ fn certificate(agent: &TunnelAgent, told: &CertificateReport, asked: &Asked) -> 
     .into_any()
 }
 
-/// How much longer a certificate is good, by the server's clock: the agent's may be wrong.
-fn validity(certificate: &CertificateView, asked: &Asked) -> (Severity, String) {
-    let (words, now_ms) = (&asked.messages().tunnels, asked.now_ms);
-    if certificate.valid_after_ms > now_ms {
-        return (Severity::Warning, (words.not_yet_valid)(&time(certificate.valid_after_ms, asked)));
+/// How a key's certificate stands.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    /// Taken back since then, whatever it says itself.
+    Revoked(i64),
+    /// There is none that can be read.
+    Absent,
+    /// Not good before then.
+    NotYet(i64),
+    /// Good without an end.
+    ForEver,
+    /// Good until then, or not any more.
+    Until(i64, Severity),
+}
+
+/// By the server's clock: the agent's may be wrong.
+fn standing(told: &CertificateReport, now_ms: i64) -> Standing {
+    if let Some(revoked_ms) = told.revoked_ms {
+        return Standing::Revoked(revoked_ms);
     }
-    let Some(end_ms) = certificate.valid_before_ms else { return (Severity::Ok, words.valid_for_ever.to_owned()) };
-    let (until, left) = (time(end_ms, asked), (asked.messages().words.span)(Span::between(now_ms, end_ms)));
-    match severity_of(certificate.valid_after_ms, end_ms, now_ms) {
-        Severity::Error => (Severity::Error, (words.expired)(&until)),
-        Severity::Warning => (Severity::Warning, (words.expires_soon)(&until, &left)),
-        Severity::Ok => (Severity::Ok, (words.valid_until)(&until, &left)),
+    let Some(CertificateView { valid_after_ms, valid_before_ms, .. }) = told.certificate else {
+        return Standing::Absent;
+    };
+    match valid_before_ms {
+        _ if valid_after_ms > now_ms => Standing::NotYet(valid_after_ms),
+        None => Standing::ForEver,
+        Some(end_ms) => Standing::Until(end_ms, severity_of(valid_after_ms, end_ms, now_ms)),
+    }
+}
+
+/// Says of an agent that it logs in with a revoked certificate; nothing when it does not.
+pub fn revoked_note(revoked_ms: Option<i64>, asked: &Asked) -> Option<AnyView> {
+    let text = (asked.messages().tunnels.agent_revoked)(&time(revoked_ms?, asked));
+    let status = ConditionStatus::True;
+    Some(view! { <p class="next-step"><SeverityIcon severity=Severity::Error status/> " " {text}</p> }.into_any())
+}
+
+/// How a certificate stands, in words.
+fn validity(standing: &Standing, asked: &Asked) -> (Severity, String) {
+    let words = &asked.messages().tunnels;
+    let until =
+        |end_ms: &i64| (time(*end_ms, asked), (asked.messages().words.span)(Span::between(asked.now_ms, *end_ms)));
+    match standing {
+        Standing::Revoked(since_ms) => (Severity::Error, (words.revoked)(&time(*since_ms, asked))),
+        Standing::Absent => (Severity::Ok, words.no_certificate.to_owned()),
+        Standing::NotYet(begin_ms) => (Severity::Warning, (words.not_yet_valid)(&time(*begin_ms, asked))),
+        Standing::ForEver => (Severity::Ok, words.valid_for_ever.to_owned()),
+        Standing::Until(end_ms, Severity::Error) => (Severity::Error, (words.expired)(&time(*end_ms, asked))),
+        Standing::Until(end_ms, Severity::Warning) => {
+            let (end, left) = until(end_ms);
+            (Severity::Warning, (words.expires_soon)(&end, &left))
+        }
+        Standing::Until(end_ms, Severity::Ok) => {
+            let (end, left) = until(end_ms);
+            (Severity::Ok, (words.valid_until)(&end, &left))
+        }
     }
 }
 
@@ -171,6 +214,29 @@ fn severity_of(begin_ms: i64, end_ms: i64, now_ms: i64) -> Severity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_that_was_revoked_is_not_said_to_be_good_or_to_expire() {
+        let valid = CertificateView {
+            key_id: "a".to_owned(),
+            serial: 1,
+            principals: Vec::new(),
+            authority: String::new(),
+            valid_after_ms: 0,
+            valid_before_ms: Some(900),
+        };
+        let told = |revoked_ms| CertificateReport {
+            key_file: "/k".to_owned(),
+            public_key: String::new(),
+            certificate: Some(valid.clone()),
+            revoked_ms,
+        };
+        for now_ms in [10, 700, 1_000] {
+            assert_eq!(standing(&told(Some(5)), now_ms), Standing::Revoked(5));
+        }
+        assert_eq!(standing(&told(None), 700), Standing::Until(900, Severity::Warning));
+        assert_eq!(standing(&CertificateReport { certificate: None, ..told(Some(5)) }, 700), Standing::Revoked(5));
+    }
 
     #[test]
     fn a_certificate_is_warned_of_in_the_last_third_of_its_life() {

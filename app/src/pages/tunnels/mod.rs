@@ -1,7 +1,7 @@
 //! All tunnels: what leads where, what of it works, and why not. The server draws it: see [`crate::drawn`].
 
 #[cfg(feature = "ssr")]
-mod agents;
+pub mod agents;
 #[cfg(feature = "ssr")]
 mod forwards;
 #[cfg(feature = "ssr")]

@@ -1,5 +1,6 @@
 //! Who is led to whom: the server, the agents, and behind each its workers, with the state of what is between them.
 
+use super::agents::revoked_note;
 use super::query::TunnelQuery;
 use super::state::{Seen, badness};
 use crate::drawn::Asked;
@@ -32,6 +33,7 @@ fn branch(agent: &TunnelAgent, asked: &Asked) -> AnyView {
                 <strong class="mono">{agent.name.clone()}</strong>
                 <small class="muted">{place(&agent.report.place, asked)} " · " {agent.hostname.clone()}</small>
             </p>
+            {revoked_note(agent.report.revoked_ms(), asked)}
             <ul class="topology-ends">{ends.iter().map(|end| leaf(end, agent, asked)).collect_view()}</ul>
         </li>
     }

@@ -1,6 +1,7 @@
 //! The tunnels that a worker depends on.
 
 use crate::drawn::Asked;
+use crate::pages::tunnels::agents::revoked_note;
 use crate::pages::tunnels::state::{Seen, since, why};
 use crate::paths;
 use api::{WorkerTunnel, WorkerView};
@@ -26,7 +27,7 @@ pub fn tunnels(worker: &WorkerView, tunnels: &[WorkerTunnel], asked: &Asked) -> 
 
 fn row(tunnel: &WorkerTunnel, asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
-    let WorkerTunnel { agent_id, agent, is_connected, reported_ms, forward } = tunnel;
+    let WorkerTunnel { agent_id, agent, is_connected, reported_ms, forward, revoked_ms } = tunnel;
     let seen = Seen { state: forward.state, is_current: *is_connected };
     view! {
         <li class="worker-tunnel" data-key=format!("{agent_id} {}", forward.id)>
@@ -37,6 +38,7 @@ fn row(tunnel: &WorkerTunnel, asked: &Asked) -> AnyView {
             <div>
                 <p>{seen.badge(asked)} " " {since(forward, Some(*reported_ms), asked)}</p>
                 {why(forward, asked)}
+                {revoked_note(*revoked_ms, asked)}
             </div>
         </li>
     }
