@@ -62,7 +62,8 @@ fn a_file_that_is_wrong_ends_with_status_2_and_a_line_for_each_problem() {
     let output = plan(home.path(), &file, &[]);
     assert_eq!((output.status.code(), &*stdout(&output)), (Some(2), ""));
     let shown = stderr(&output);
-    assert!(shown.contains("tunnels.yaml:1:9: `report`") && shown.contains("tunnels.yaml:2:1: unknown key"), "{shown}");
+    assert!(shown.contains("tunnels.yaml:1:9: `report`") && shown.contains("tunnels.yaml:2:1: "), "{shown}");
+    assert!(shown.starts_with("error: 共有 2 处问题：\n") && shown.trim_end().lines().count() == 3, "{shown}");
 }
 
 #[test]
@@ -97,6 +98,18 @@ fn a_state_directory_that_others_may_write_in_is_refused() {
 }
 
 #[test]
+fn what_is_wrong_is_told_in_the_locales_language() {
+    let (home, file) = home();
+    std::fs::write(&file, "report: false\n\tid: x\n").unwrap();
+    let output = plan(home.path(), &file, &[]);
+    assert!(stderr(&output).contains("tunnels.yaml:2:1: YAML 语法错误：此处有制表符"), "{}", stderr(&output));
+    let missing = plan(home.path(), &home.path().join("none.yaml"), &[]);
+    assert!(stderr(&missing).contains("none.yaml：文件或目录不存在"), "{}", stderr(&missing));
+    let status = run(&["tunnel", "status", "--language", "zh", "--state-dir", file.to_str().unwrap()], &[]);
+    assert!(stderr(&status).contains("不是目录"), "{}", stderr(&status));
+}
+
+#[test]
 fn a_status_without_an_agent_says_how_to_start_one() {
     let output = run(&["tunnel", "status", "--state-dir", "/nonexistent/tunnels"], &[]);
     assert_eq!(output.status.code(), Some(1));
@@ -125,6 +138,15 @@ fn an_authority_signs_shows_and_revokes() {
     assert!(stdout(&ca(&["revoke", "--serial", "1"])).starts_with("Revoked: bastion-01 (1)."));
     assert!(stdout(&ca(&["show"])).contains("revoked "));
     assert_eq!(ca(&["revoke", "--id", "nobody"]).status.code(), Some(2));
+    for (file, expected) in [
+        ("/nonexistent/key.pub", "error: cannot read /nonexistent/key.pub: it is not there; name the .pub file"),
+        ("/tmp", "error: cannot read /tmp: it is a folder; name the .pub file"),
+        (key.to_str().unwrap().trim_end_matches(".pub"), "holds the private key; name the .pub file"),
+    ] {
+        let output = ca(&["revoke", "--key", file]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
     for wrong in ["0d", "367d", "7", "soon"] {
         assert_eq!(ca(&[&sign[..], &["--valid-for", wrong]].concat()).status.code(), Some(2), "{wrong}");
     }

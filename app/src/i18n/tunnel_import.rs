@@ -19,6 +19,8 @@ pub struct TunnelImportMessages {
     pub lost: fn(usize) -> String,
     /// Another program.
     pub not_ssh: fn(&str) -> String,
+    /// Other programs in several lines: their numbers.
+    pub not_ssh_lines: fn(&str) -> String,
     /// A command in a comment.
     pub command_in_comment: &'static str,
     /// A quotation mark without its other half.
@@ -71,6 +73,7 @@ const EN: TunnelImportMessages = TunnelImportMessages {
         if count == 1 { "1 forward was left out".to_owned() } else { format!("{count} forwards were left out") }
     },
     not_ssh: |program| format!("`{program}` is no ssh command; left out"),
+    not_ssh_lines: |lines| format!("lines {lines}: these are no ssh commands; left out"),
     command_in_comment: "an ssh command stands in a comment; left out. Put it on a line of its own if it is meant",
     unclosed_quote: "a quotation mark opens here and does not close; what is behind it is read as one word",
     no_forward: "this ssh command has neither -L nor -R; left out",
@@ -106,6 +109,7 @@ const ZH: TunnelImportMessages = TunnelImportMessages {
     nothing: "没有可以转换的 ssh 命令（需要带 -L 或 -R）",
     lost: |count| format!("有 {count} 条转发未转换"),
     not_ssh: |program| format!("`{program}` 不是 ssh 命令，已跳过"),
+    not_ssh_lines: |lines| format!("第 {lines} 行：不是 ssh 命令，已跳过"),
     command_in_comment: "注释中有一条 ssh 命令，已跳过。如需转换，请另起一行",
     unclosed_quote: "此处的引号没有闭合，其后的内容被当作一个词",
     no_forward: "这条 ssh 命令没有 -L 或 -R，已跳过",

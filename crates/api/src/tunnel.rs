@@ -446,6 +446,12 @@ pub enum FaultCause {
     PortTakenHere {
         /// The port.
         address: String,
+        /// The name of the tunnel agent that it is; absent when it is none, or nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// That one's process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
     },
     /// The agent cannot listen at the port on its host.
     ListenHere {
@@ -531,6 +537,15 @@ pub enum FaultCause {
         url: String,
         /// What happened.
         detail: String,
+        /// The SSH server on whose host that was asked, `user@host:port`; absent when it was the agent's host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_on: Option<String>,
+        /// Where the forward leads to, `host:port`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        target: Option<String>,
+        /// The SSH server on whose host that is connected to; absent when it is the agent's host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        target_from: Option<String>,
     },
     /// Something else than a gpustack server or worker answers through it.
     WrongAnswer {
@@ -543,6 +558,12 @@ pub enum FaultCause {
     WrongServer {
         /// What was asked.
         url: String,
+        /// The fingerprint of the key of the one that the agent has joined.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected: Option<String>,
+        /// The fingerprint of the key of the one that answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered: Option<String>,
     },
     /// Another worker answers through it.
     WrongWorker {

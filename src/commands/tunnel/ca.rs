@@ -6,6 +6,8 @@ use crate::commands::settings::ServerStateArgs;
 use crate::config::{self, Environment};
 use crate::data_dir::DataDir;
 use crate::ssh_authority::{Authority, AuthorityError, Grant, Revocation, Signed, network};
+use app::i18n::Language;
+use app::i18n::system_words::SystemCause;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use ssh::PublicKey;
@@ -130,8 +132,8 @@ fn advice(authority: &Authority) -> Result<String, CommandError> {
          On each host that tunnels log in to, put that line into /etc/ssh/gpustack_ca.pub, copy\n{revoked_file}\n\
          to /etc/ssh/gpustack_revoked_keys, again after each `gpustack tunnel ca revoke`, add to /etc/ssh/sshd_config\n\n  \
          TrustedUserCAKeys /etc/ssh/gpustack_ca.pub\n  RevokedKeys /etc/ssh/gpustack_revoked_keys\n\n\
-         and have sshd read it: `systemctl reload ssh` (or sshd). A certificate lets its holder in as the users that it names\n\
-         (--principal) and nobody else.\n",
+         and have sshd read it: `systemctl reload ssh` on Debian and Ubuntu, `systemctl reload sshd` on RHEL, openEuler\n\
+         and Kylin. A certificate lets its holder in as the users that it names (--principal) and nobody else.\n",
         public_key_file = authority.public_key_file().display(),
         public_key = authority.public_key()?.trim(),
         revoked_file = authority.revoked_file().display(),
@@ -232,11 +234,14 @@ fn revoke(args: &RevokeArgs) -> Result<(), CommandError> {
 }
 
 fn read_key(path: &Path) -> Result<PublicKey, CommandError> {
-    PublicKey::read_openssh_file(path).map_err(|error| {
-        CommandError::usage(format!(
-            "{} holds no public key in OpenSSH's format ({error}); name the .pub file of the key pair",
-            path.display()
-        ))
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let cause = SystemCause::of(&error).words(Language::En);
+        CommandError::usage(format!("cannot read {shown}: {cause}; name the .pub file of the key pair"))
+    })?;
+    PublicKey::from_openssh(&text).map_err(|_| {
+        let what = if text.contains("PRIVATE KEY") { "the private key" } else { "no public key in OpenSSH's format" };
+        CommandError::usage(format!("{shown} holds {what}; name the .pub file of the key pair"))
     })
 }
 

@@ -31,8 +31,8 @@ pub fn run(args: &ImportArgs) -> Result<(), CommandError> {
     let words = messages(language::choose(args.language.as_deref(), &language::text_variables())?);
     let text = read(&args.file).map_err(|error| CommandError::usage(format!("cannot read {}: {error}", args.file)))?;
     let imported = import(&text, &comments(words));
-    for note in &imported.notes {
-        eprintln!("{}", note_line(note, words));
+    for line in note_lines(&imported.notes, words) {
+        eprintln!("{line}");
     }
     let Some(yaml) = imported.yaml else { return Err(CommandError::usage(words.nothing)) };
     output::print(&yaml)?;
@@ -55,6 +55,32 @@ fn read(name: &str) -> io::Result<String> {
 
 fn comments(words: &TunnelImportMessages) -> Comments {
     Comments { heading: words.heading, token_file: words.token_file, no_server: words.no_server }
+}
+
+/// A line for each note; one for all lines that hold no ssh command, of which a script may have hundreds.
+fn note_lines(notes: &[ImportNote], words: &TunnelImportMessages) -> Vec<String> {
+    let is_prose = |note: &&ImportNote| matches!(note.kind, NoteKind::NotSsh { .. });
+    let prose: Vec<usize> = notes.iter().filter(is_prose).map(|note| note.line).collect();
+    if prose.len() < 2 {
+        return notes.iter().map(|note| note_line(note, words)).collect();
+    }
+    let others = notes.iter().filter(|note| !is_prose(note)).map(|note| note_line(note, words));
+    others.chain([(words.not_ssh_lines)(&ranges(&prose))]).collect()
+}
+
+/// Numbers in their order, as `3, 5-9, 12`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *number <= *last + 1 => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn note_line(ImportNote { line, kind }: &ImportNote, words: &TunnelImportMessages) -> String {
@@ -101,7 +127,15 @@ echo 'x";
     fn notes(language: Language) -> String {
         let words = messages(language);
         let notes = import(TEXT, &comments(words)).notes;
-        notes.iter().map(|note| note_line(note, words) + "\n").collect()
+        note_lines(&notes, words).join("\n")
+    }
+
+    #[test]
+    fn lines_of_prose_share_a_line() {
+        assert_eq!(ranges(&[3, 5, 6, 7, 7, 9]), "3, 5-7, 9");
+        let words = messages(Language::En);
+        let notes = import("ls\nssh -N -L 1:a:1 root@b\ncd /\necho a\n", &comments(words)).notes;
+        assert_eq!(note_lines(&notes, words), ["lines 1, 3-4: these are no ssh commands; left out"]);
     }
 
     #[test]

@@ -112,7 +112,6 @@ async fn reload(mut hangup: Signal, config: PathBuf, plans: mpsc::Sender<NewPlan
 impl From<AgentError> for CommandError {
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::State(error) => error.into(),
             error @ (AgentError::StateNotPrivate { .. } | AgentError::Route { .. }) => Self::usage(error),
             error => Self::failed(error),
         }

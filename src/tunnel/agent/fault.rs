@@ -1,5 +1,6 @@
 //! What an SSH error means for a forward, in the words that the server and the status show.
 
+use super::other_agent;
 use api::{FaultCause, SshStep, TunnelFault};
 use ssh::{
     AuthenticationError, ChannelError, ConnectError, ConnectFault, Denial, ForwardError, HostKeyError, IdentityError,
@@ -32,7 +33,9 @@ pub fn of_forward(hop: &impl ToString, error: &ForwardError) -> TunnelFault {
         ForwardError::SessionEnded(end) => return of_end(hop, end),
         ForwardError::Target(error) => return of_channel(hop, error),
         ForwardError::PortTaken { address } => {
-            return here(FaultCause::PortTakenHere { address: address.to_string() });
+            let other = other_agent::at(address.port());
+            let (agent, pid) = other.map(|other| (other.name, other.pid)).unzip();
+            return here(FaultCause::PortTakenHere { address: address.to_string(), agent, pid });
         }
         ForwardError::PortNotAllowed { address } | ForwardError::NoSuchAddress { address } => {
             return here(FaultCause::ListenHere { address: address.to_string(), detail: error.to_string() });
@@ -238,10 +241,7 @@ pub fn passes(cause: &FaultCause) -> bool {
     )
 }
 
-/// A deadline passed while something was asked at `url`.
-pub fn no_answer_within(url: &str, deadline: Duration) -> TunnelFault {
-    here(FaultCause::NothingAnswers {
-        url: url.to_owned(),
-        detail: format!("no answer within {} s", deadline.as_secs()),
-    })
+/// What is said when a deadline passed.
+pub fn no_answer_within(deadline: Duration) -> String {
+    format!("no answer within {} s", deadline.as_secs())
 }

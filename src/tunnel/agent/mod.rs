@@ -9,6 +9,7 @@ mod clock;
 mod fault;
 mod history;
 mod keeper;
+mod other_agent;
 mod probe;
 mod reporter;
 pub mod status_socket;
@@ -21,7 +22,8 @@ use crate::config::{JoinToken, ServerTrust};
 use crate::data_dir::{DataDir, DataDirError, LockName};
 use crate::tunnel::plan::{Plan, PlannedForward, Reporting, label};
 use crate::worker::{Line, LineSettings, LinkSetupError};
-use api::{ServerUrl, ServerUrlError, TunnelAgentUuid};
+use api::{ForwardDirection, ForwardState, ServerUrl, ServerUrlError, TunnelAgentUuid};
+use app::i18n::system_words::SystemCause;
 use app::i18n::{Language, tunnel_status};
 use board::Board;
 use keeper::{Keeper, Shared, Signals};
@@ -47,6 +49,8 @@ const UUID_FILE: &str = "agent_uuid";
 const SAVE_INTERVAL: Duration = Duration::from_mins(1);
 /// For the first server of a route. A path that comes back is found by the next attempt, so none is to last long.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// For the first attempt of a forward: connecting, logging in, and asking through it.
+const FIRST_WAY_DEADLINE: Duration = Duration::from_secs(20);
 /// Longer than a forward takes to let its connections end.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the link of an agent takes new keys; as a worker's, when nothing else is set.
@@ -57,10 +61,10 @@ const KEY_ROTATION: Duration = Duration::from_hours(24);
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// Its state directory.
-    #[error(transparent)]
+    #[error("{}", state_words(.0))]
     State(#[from] DataDirError),
     /// Its status socket.
-    #[error("cannot listen at the socket for the status in {state_dir}: {source}")]
+    #[error("cannot listen at the socket for the status in {state_dir}: {}", SystemCause::of(source).words(Language::En))]
     Socket {
         /// The state directory.
         state_dir: String,
@@ -94,6 +98,23 @@ pub enum AgentError {
         /// The cause.
         source: RouteError,
     },
+}
+
+/// What is wrong with a state directory, in words of the agent's file, which has no flags.
+fn state_words(error: &DataDirError) -> String {
+    let (doing, path, source) = match error {
+        DataDirError::Folder { path, source } => ("use the state directory", path, source),
+        DataDirError::Read { path, source } => ("read", path, source),
+        DataDirError::Write { path, source } => ("write", path, source),
+        DataDirError::Missing { .. } | DataDirError::InUse { .. } | DataDirError::Token { .. } => {
+            return error.to_string();
+        }
+    };
+    let cause = SystemCause::of(source).words(Language::En);
+    format!(
+        "cannot {doing} {}: {cause}; `state_dir` in tunnels.yaml must be a folder that this user may write to",
+        path.display()
+    )
 }
 
 /// Why an agent does not tell its server about its forwards.
@@ -190,7 +211,10 @@ pub async fn run(
 
     let reporting = async {
         match &reporter {
-            Some(reporter) => reporter.run(shutdown.clone()).await,
+            Some(reporter) => {
+                shutdown.run_until_cancelled(first_way(&board, &plan)).await;
+                reporter.run(shutdown.clone()).await;
+            }
             None => shutdown.cancelled().await,
         }
     };
@@ -264,6 +288,27 @@ impl ToReport<'_> {
         let (uuid, name) = (agent_uuid(state)?, plan.id.to_string());
         Ok(Reporter { line, uuid, name, view: view.clone(), expected, joined })
     }
+}
+
+/// Waits until the forward through which the server is dialled was tried, so that the log of each start does not begin with
+/// a server that cannot be joined.
+async fn first_way(board: &Board, plan: &Plan) {
+    let url = plan.reporting.as_ref().map(|reporting| reporting.server_url.as_str()).unwrap_or_default();
+    let address = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+    let is_way = |forward: &&PlannedForward| {
+        forward.direction == ForwardDirection::Local && forward.listen.to_string() == address
+    };
+    let Some(way) = plan.forwards.iter().find(is_way) else { return };
+    let mut changes = board.changes();
+    let tried = async {
+        while board.state(&way.id).is_none_or(|state| state == ForwardState::Starting) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    // what takes longer is told
+    let _ = timeout(FIRST_WAY_DEADLINE, tried).await;
 }
 
 /// Who this agent is; made up on its first start.
@@ -446,3 +491,6 @@ fn sessions(plan: &Plan) -> Sessions {
         tuning,
     })
 }
+
+#[cfg(test)]
+mod tests;

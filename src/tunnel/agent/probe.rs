@@ -67,21 +67,20 @@ pub async fn probe(session: &Session, forward: &PlannedForward, expected: &Expec
     if forward.proof == Proof::Connection {
         return connect_only(session, forward).await;
     }
-    let scheme = scheme(forward);
-    let url = format!("{scheme}://{}{HEALTH_PATH}", forward.listen);
+    let question = Question::through(forward, session);
     let asked = async {
         let stream = match enter(session, forward).await {
             Ok(stream) => stream,
             Err(Entry::Forbidden) => return Err(None),
             Err(Entry::Failed(fault)) => return Err(Some(fault)),
         };
-        ask(scheme, stream, &forward.listen, &url).await.map_err(Some)
+        question.ask(stream).await.map_err(Some)
     };
     match timeout(DEADLINE, asked).await {
-        Err(_) => Outcome::Failed(fault::no_answer_within(&url, DEADLINE)),
+        Err(_) => Outcome::Failed(question.unanswered(fault::no_answer_within(DEADLINE))),
         Ok(Err(Some(fault))) => Outcome::Failed(fault),
         Ok(Err(None)) => from_behind(session, forward, expected).await,
-        Ok(Ok(answer)) => match judge(&answer, forward, expected, &url) {
+        Ok(Ok(answer)) => match judge(&answer, forward, expected, &question.url) {
             Ok(()) => Outcome::Proved { round_trip: answer.round_trip },
             Err(cause) => Outcome::Failed(here(cause)),
         },
@@ -91,10 +90,10 @@ pub async fn probe(session: &Session, forward: &PlannedForward, expected: &Expec
 /// Tries who it is that listens at the far end.
 pub async fn occupant(session: &Session, listen: &Endpoint) -> Occupant {
     let at = seen_from_itself(listen);
-    let url = format!("http://{at}{HEALTH_PATH}");
+    let question = Question::new(Scheme::Http, &at);
     let asked = async {
         match session.connect(&at, POKE_DEADLINE).await {
-            Ok(stream) => match ask(Scheme::Http, stream, &at, &url).await {
+            Ok(stream) => match question.ask(stream).await {
                 Err(TunnelFault { cause: FaultCause::NothingAnswers { .. }, .. }) => Occupant::Unknown,
                 _ => Occupant::Living,
             },
@@ -146,20 +145,61 @@ fn scheme(forward: &PlannedForward) -> Scheme {
     }
 }
 
-async fn ask(scheme: Scheme, stream: BoxedIo, at: &Endpoint, url: &str) -> Result<Answer, TunnelFault> {
-    let stream: BoxedIo = match scheme {
-        Scheme::Http => stream,
-        Scheme::Https => {
-            let no_tls = |_| here(FaultCause::WrongAnswer { url: url.to_owned(), status: None });
-            let tls = OuterTls::anybody()
-                .map_err(|error| here(FaultCause::NothingAnswers { url: url.to_owned(), detail: error.to_string() }))?;
-            Box::new(tls.connect(&at.host, stream).await.map_err(no_tls)?)
-        }
-    };
-    http_once::get(stream, &at.to_string(), HEALTH_PATH).await.map_err(|error| match error {
-        GetError::Closed(_) => here(FaultCause::NothingAnswers { url: url.to_owned(), detail: error.to_string() }),
-        GetError::NotHttp(_) => here(FaultCause::WrongAnswer { url: url.to_owned(), status: None }),
-    })
+/// What is asked, and on which host, for whoever has to look when nobody answers.
+struct Question {
+    scheme: Scheme,
+    at: Endpoint,
+    url: String,
+    /// The SSH server on whose host it is asked; None for this one.
+    asked_on: Option<String>,
+    target: Option<String>,
+    /// The SSH server on whose host the target is connected to; None for this one.
+    target_from: Option<String>,
+}
+
+impl Question {
+    /// Asked here, of nobody behind a forward.
+    fn new(scheme: Scheme, at: &Endpoint) -> Self {
+        let url = format!("{scheme}://{at}{HEALTH_PATH}");
+        Self { scheme, at: at.clone(), url, asked_on: None, target: None, target_from: None }
+    }
+
+    /// Where the forward listens.
+    fn through(forward: &PlannedForward, session: &Session) -> Self {
+        let far_end = Some(session.name().to_string());
+        let (asked_on, target_from) = match forward.direction {
+            ForwardDirection::Local => (None, far_end),
+            ForwardDirection::Remote => (far_end, None),
+        };
+        let target = Some(forward.target.to_string());
+        Self { asked_on, target, target_from, ..Self::new(scheme(forward), &forward.listen) }
+    }
+
+    async fn ask(&self, stream: BoxedIo) -> Result<Answer, TunnelFault> {
+        let wrong = || here(FaultCause::WrongAnswer { url: self.url.clone(), status: None });
+        let stream: BoxedIo = match self.scheme {
+            Scheme::Http => stream,
+            Scheme::Https => {
+                let tls = OuterTls::anybody().map_err(|error| self.unanswered(error.to_string()))?;
+                Box::new(tls.connect(&self.at.host, stream).await.map_err(|_| wrong())?)
+            }
+        };
+        http_once::get(stream, &self.at.to_string(), HEALTH_PATH).await.map_err(|error| match error {
+            GetError::Closed(_) => self.unanswered(error.to_string()),
+            GetError::NotHttp(_) => wrong(),
+        })
+    }
+
+    /// Nobody answers.
+    fn unanswered(&self, detail: String) -> TunnelFault {
+        here(FaultCause::NothingAnswers {
+            url: self.url.clone(),
+            detail,
+            asked_on: self.asked_on.clone(),
+            target: self.target.clone(),
+            target_from: self.target_from.clone(),
+        })
+    }
 }
 
 fn judge(answer: &Answer, forward: &PlannedForward, expected: &Expected, url: &str) -> Result<(), FaultCause> {
@@ -175,7 +215,8 @@ fn judge(answer: &Answer, forward: &PlannedForward, expected: &Expected, url: &s
         }
         Proof::Server { .. } => match (&expected.server, health.server) {
             (Some(expected), Some(answered)) if *expected != answered => {
-                Err(FaultCause::WrongServer { url: url.to_owned() })
+                let (expected, answered) = (Some(expected.clone()), Some(answered));
+                Err(FaultCause::WrongServer { url: url.to_owned(), expected, answered })
             }
             _ => Ok(()),
         },
@@ -195,17 +236,16 @@ async fn from_behind(session: &Session, forward: &PlannedForward, expected: &Exp
         hop: Some(session.name().to_string()),
         cause: FaultCause::ProbeForbidden { address: seen_from_itself(&forward.listen).to_string() },
     };
-    let scheme = scheme(forward);
-    let url = format!("{scheme}://{}{HEALTH_PATH}", forward.target);
+    let question = Question::new(scheme(forward), &forward.target);
     let asked = async {
         let stream = connect_here(&forward.target).await?;
-        let answer = ask(scheme, Box::new(stream), &forward.target, &url).await?;
-        judge(&answer, forward, expected, &url).map_err(here)
+        let answer = question.ask(Box::new(stream)).await?;
+        judge(&answer, forward, expected, &question.url).map_err(here)
     };
     match timeout(DEADLINE, asked).await {
         Ok(Ok(())) => Outcome::Unproved(forbidden),
         Ok(Err(fault)) => Outcome::Failed(fault),
-        Err(_) => Outcome::Failed(fault::no_answer_within(&url, DEADLINE)),
+        Err(_) => Outcome::Failed(question.unanswered(fault::no_answer_within(DEADLINE))),
     }
 }
 
@@ -233,3 +273,6 @@ fn seen_from_itself(listen: &Endpoint) -> Endpoint {
         _ => listen.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

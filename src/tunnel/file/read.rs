@@ -120,7 +120,8 @@ impl FileReader<'_> {
     fn whole(&mut self, top: &Fields<'_>, here: Placed<Here>) -> TunnelsFile {
         let id = self.id(top);
         let (known_hosts, tuning) = self.defaults(top);
-        let is_reporting = self.reader.switch(top, "report").unwrap_or(true);
+        // where it cannot be read, nobody asks for what reporting needs
+        let is_reporting = self.reader.switch(top, "report").unwrap_or(top.get("report").is_none());
         let server_url = self.reader.parse(top, "server_url", |text| match ServerUrl::parse(text) {
             Ok(url) => Ok(url.to_string()),
             Err(error) => Err(Rule::ServerUrl(error)),

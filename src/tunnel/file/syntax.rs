@@ -121,9 +121,16 @@ impl<'a> Text<'a> {
         (1..number).rev().filter_map(|number| Some((number, self.line(number)?))).find(|(_, line)| is_said(line))
     }
 
+    /// The first tab that indents, from a line on; where none does, the first of that line.
     fn tab(&self, number: usize) -> Option<Position> {
-        let column = self.line(number)?.chars().position(|c| c == '\t')? + 1;
-        Some(Position { line: number, column })
+        let place = |line: usize, text: &str| {
+            let column = text.chars().position(|c| c == '\t')? + 1;
+            Some(Position { line, column })
+        };
+        let indents = |text: &str| text.get(..text.len() - text.trim_start().len()).map(|indent| indent.contains('\t'));
+        let from = (number..=self.lines.len()).filter_map(|line| Some((line, self.line(line)?)));
+        let indented = from.into_iter().find(|(_, text)| indents(text) == Some(true));
+        indented.and_then(|(line, text)| place(line, text)).or_else(|| place(number, self.line(number)?))
     }
 
     /// A colon where none may be: the value has one, the line before is none of `key: value`, or this one does not belong
@@ -250,6 +257,7 @@ mod tests {
         let table = [
             ("a: 1\nworkers:\n\tnpu-1: {ssh: x}\n", 3, 1, Slip::Tab),
             ("workers:\n  npu-1:\n  \tssh: x\n", 3, 3, Slip::Tab),
+            ("report: false\n\tid: x\n", 2, 1, Slip::Tab),
             ("id: x\nhere bastion\nreport: true\n", 2, 1, no_colon("here bastion")),
             ("id: x\nhere bastion\n\n# more\n", 2, 1, no_colon("here bastion")),
             ("id x\nhere: bastion\n", 1, 1, no_colon("id x")),

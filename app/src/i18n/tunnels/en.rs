@@ -1,6 +1,7 @@
 //! English.
 
-use super::{Told, TunnelsMessages};
+use super::{Told, TunnelsMessages, detail};
+use crate::i18n::Language;
 use api::{FaultCause, ForwardRole, ForwardState, SshStep};
 
 /// What happened, and where.
@@ -14,7 +15,7 @@ pub fn what(told: &Told<'_>) -> String {
         }
         FaultCause::SshNoAnswer { address } => format!("{address} does not answer: nothing comes back."),
         FaultCause::NoRoute { address } => format!("The network does not lead to {address}."),
-        FaultCause::SshConnect { address, detail } => format!("The connection to {address} fails: {detail}."),
+        FaultCause::SshConnect { address, detail } => format!("The connection to {address} fails: {}.", said(detail)),
         FaultCause::NotSsh { first_line } => {
             format!("What answers in place of {hop} is no SSH server. It says “{first_line}”.")
         }
@@ -66,11 +67,15 @@ pub fn what(told: &Told<'_>) -> String {
             format!("A key alone does not let {user} in at {hop}. It asks for {}.", offered.join(", "))
         }
         FaultCause::TooManyKeys { tried } => format!("{hop} ended the login after {tried} keys."),
-        FaultCause::PortTakenHere { address } => {
+        FaultCause::PortTakenHere { address, agent: Some(agent), pid } => format!(
+            "Another tunnel agent, {agent} (process {}), listens at {address} on this agent's host.",
+            pid.unwrap_or_default()
+        ),
+        FaultCause::PortTakenHere { address, agent: None, .. } => {
             format!("Another program listens at {address} on the agent's host.")
         }
         FaultCause::ListenHere { address, detail } => {
-            format!("The agent cannot listen at {address} on its host: {detail}.")
+            format!("The agent cannot listen at {address} on its host: {}.", said(detail))
         }
         FaultCause::PortTakenThere { address } => format!(
             "Something else listens at {address} on {hop}: another program, or a session that broke and that its sshd has \
@@ -91,27 +96,39 @@ pub fn what(told: &Told<'_>) -> String {
             format!("{hop} listens at {address} for programs on its own host only.")
         }
         FaultCause::TargetForbidden { target } => format!("{hop} does not allow connections to {target}."),
-        FaultCause::TargetRefused { target, detail: None } => format!("{target} refuses connections."),
+        FaultCause::TargetRefused { target, detail: None } => {
+            format!("{target} refuses connections from {}.", host(told.fault.hop.as_deref()))
+        }
         FaultCause::TargetRefused { target, detail: Some(detail) } => {
-            format!("{target} cannot be connected to: {detail}.")
+            format!("{target} cannot be connected to from {}: {}.", host(told.fault.hop.as_deref()), said(detail))
         }
         FaultCause::TargetNoAnswer { target, deadline_s } => {
-            format!("{target} does not answer within {deadline_s} s.")
+            format!("{target} does not answer {} within {deadline_s} s.", host(told.fault.hop.as_deref()))
         }
         FaultCause::KeepAliveLost { silent_s } => format!("{hop} has given no sign of life for {silent_s} s."),
         FaultCause::SessionClosed {} => format!("The connection to {hop} was closed from the other side."),
         FaultCause::SessionEnded { message } => format!("{hop} ended the session: “{message}”."),
-        FaultCause::SessionBroken { detail } => format!("The connection to {hop} broke: {detail}."),
-        FaultCause::NothingAnswers { url, detail } => {
-            format!("The tunnel stands, and nobody answers {url} through it: {detail}.")
+        FaultCause::SessionBroken { detail } => format!("The connection to {hop} broke: {}.", said(detail)),
+        FaultCause::NothingAnswers { url, detail, target: None, .. } => {
+            format!("Nobody answers {url}, asked on {}: {}.", host(None), said(detail))
         }
+        FaultCause::NothingAnswers { url, detail, asked_on, target: Some(target), target_from } => format!(
+            "The tunnel stands, and nobody answers {url} through it, asked on {}: {}. It leads to {target}, as seen from {}.",
+            host(asked_on.as_deref()),
+            said(detail),
+            host(target_from.as_deref())
+        ),
         FaultCause::WrongAnswer { url, status: Some(status) } => {
             format!("Something else than gpustack answers {url} through the tunnel, with HTTP status {status}.")
         }
         FaultCause::WrongAnswer { url, status: None } => {
             format!("Something else than gpustack answers {url} through the tunnel.")
         }
-        FaultCause::WrongServer { url } => {
+        FaultCause::WrongServer { url, expected: Some(expected), answered: Some(answered) } => format!(
+            "Another server answers {url} through the tunnel than the one that the agent has joined: its key is {answered}, \
+             and the joined one's is {expected}."
+        ),
+        FaultCause::WrongServer { url, .. } => {
             format!("Another server answers {url} through the tunnel than the one that the agent has joined.")
         }
         FaultCause::WrongWorker { expected, answered } => {
@@ -125,6 +142,7 @@ pub fn what(told: &Told<'_>) -> String {
 }
 
 /// What to do.
+#[expect(clippy::too_many_lines, reason = "one sentence for each cause; the compiler sees that none is missing")]
 pub fn next_step(told: &Told<'_>) -> String {
     let hop = told.fault.hop.as_deref().unwrap_or("that host");
     match &told.fault.cause {
@@ -176,6 +194,9 @@ pub fn next_step(told: &Told<'_>) -> String {
         FaultCause::TooManyKeys { .. } => {
             "Name the one right key in tunnels.yaml, or raise MaxAuthTries there.".to_owned()
         }
+        FaultCause::PortTakenHere { agent: Some(_), .. } => {
+            "End that agent if it is one that was started before; else give one of the two another port.".to_owned()
+        }
         FaultCause::PortTakenHere { .. } => "See which program it is, and end it or choose another port.".to_owned(),
         FaultCause::ListenHere { .. } => "Correct the address in tunnels.yaml.".to_owned(),
         FaultCause::PortTakenThere { .. } => {
@@ -208,16 +229,32 @@ pub fn next_step(told: &Told<'_>) -> String {
         | FaultCause::SessionBroken { .. } => {
             "The agent connects again by itself. If it does not last, check the host and the network to it.".to_owned()
         }
+        FaultCause::NothingAnswers { target: Some(target), target_from, .. } => format!(
+            "Check on {} that the server or the worker behind {target} runs and listens at that port.",
+            host(target_from.as_deref())
+        ),
         FaultCause::NothingAnswers { .. } => {
             "Check that the server or the worker runs at the end of the tunnel and listens at that port.".to_owned()
         }
         FaultCause::WrongAnswer { .. } => "See what listens at the tunnel's target, and correct the port.".to_owned(),
         FaultCause::WrongServer { .. } => {
-            "Let the tunnel lead to the right server, or let the agent join the one it leads to.".to_owned()
+            "See whether the tunnel's target is the right server, and correct it in tunnels.yaml if not. If it is, that server \
+             was set up anew or its data directory was replaced: put the token that `gpustack token` prints there into \
+             `token_file` and start the agent again, and it joins that server."
+                .to_owned()
         }
         FaultCause::WrongWorker { .. } => "Give each worker a port and a tunnel of its own.".to_owned(),
         FaultCause::DependsOn { forward } => format!("Mend {forward}; this one follows by itself."),
     }
+}
+
+/// A host, by who logs in there; None is the agent's.
+fn host(account: Option<&str>) -> String {
+    account.map_or_else(|| "the agent's host".to_owned(), |account| format!("the host of {account}"))
+}
+
+fn said(words: &str) -> String {
+    detail(words, Language::En)
 }
 
 const fn step_word(step: SshStep) -> &'static str {

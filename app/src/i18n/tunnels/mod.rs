@@ -9,6 +9,7 @@ pub use zh::ZH;
 
 use crate::format::{self, Zone};
 use crate::i18n::Language;
+use crate::i18n::system_words::SystemCause;
 use api::{FaultCause, ForwardRole, ForwardState, TunnelFault, TunnelReport};
 
 /// What is wrong with a forward, in words. Plain text, never markup.
@@ -53,12 +54,29 @@ impl Told<'_> {
     }
 }
 
+/// What a program said, in the reader's language where it is a frequent thing. In Chinese, other words are set off.
+fn detail(said: &str, language: Language) -> String {
+    let silent_s = said.strip_prefix("no answer within ").and_then(|rest| rest.strip_suffix(" s"));
+    let is_closed = said.starts_with("the connection was closed without an answer");
+    match (SystemCause::of_words(said), language) {
+        (_, Language::Zh) if is_closed => "连接被关闭，没有应答".to_owned(),
+        (_, Language::En) if is_closed => "the connection was closed without an answer".to_owned(),
+        (_, Language::Zh) if silent_s.is_some() => format!("{} 秒内没有应答", silent_s.unwrap_or_default()),
+        (SystemCause::Other(said), Language::En) => said,
+        (cause, language) => cause.words(language),
+    }
+}
+
 /// What helps besides a sentence. What stands in capitals only the operator knows.
 fn lines(cause: &FaultCause, language: Language) -> Vec<String> {
     let sshd_config = |settings: &[&str]| {
         let place = match language {
-            Language::En => "# /etc/ssh/sshd_config of that SSH server, then: systemctl reload sshd",
-            Language::Zh => "# 该 SSH 服务器的 /etc/ssh/sshd_config，修改后执行 systemctl reload sshd",
+            Language::En => {
+                "# /etc/ssh/sshd_config of that SSH server, then: systemctl reload ssh (Debian, Ubuntu) or sshd (RHEL, openEuler, Kylin)"
+            }
+            Language::Zh => {
+                "# 该 SSH 服务器的 /etc/ssh/sshd_config，修改后执行 systemctl reload ssh（Debian、Ubuntu）或 sshd（RHEL、openEuler、麒麟）"
+            }
         };
         std::iter::once(place).chain(settings.iter().copied()).map(str::to_owned).collect()
     };
@@ -81,7 +99,8 @@ fn lines(cause: &FaultCause, language: Language) -> Vec<String> {
         }
         FaultCause::KeyNotPrivate { path, .. } => run(&format!("chmod 600 {}", shell_word(path))),
         FaultCause::CertificateNotYetValid { .. } => run("timedatectl"),
-        FaultCause::PortTakenHere { address } => {
+        FaultCause::PortTakenHere { pid: Some(pid), .. } => vec![format!("systemctl status {pid}")],
+        FaultCause::PortTakenHere { address, .. } => {
             let port = address.rsplit(':').next().unwrap_or_default();
             vec![format!("ss -ltnp | grep ':{port} '")]
         }

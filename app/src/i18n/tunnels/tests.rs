@@ -13,6 +13,14 @@ fn every_cause() -> Vec<FaultCause> {
     let user = || "root".to_owned();
     let fingerprint = || "SHA256:Nh0Me49Zh9fDw/VYUfq43IJmI1T+XrjiYONPND8GzaM".to_owned();
     let slow = |step| FaultCause::TooSlow { step, deadline_s: 10 };
+    let nothing_answers =
+        |asked_on: Option<&str>, target_from: Option<&str>, detail: &str| FaultCause::NothingAnswers {
+            url: url(),
+            detail: detail.to_owned(),
+            asked_on: asked_on.map(str::to_owned),
+            target: Some("10.0.0.1:8090".to_owned()),
+            target_from: target_from.map(str::to_owned),
+        };
     let causes = vec![
         FaultCause::NameUnknown { host: "npu-1".to_owned() },
         FaultCause::SshRefused { address: address() },
@@ -41,7 +49,8 @@ fn every_cause() -> Vec<FaultCause> {
         FaultCause::LoginRefused { user: user(), tried: vec!["/root/.ssh/id_ed25519".to_owned()] },
         FaultCause::KeyNotEnough { user: user(), offered: vec!["password".to_owned()] },
         FaultCause::TooManyKeys { tried: 6 },
-        FaultCause::PortTakenHere { address: target() },
+        FaultCause::PortTakenHere { address: target(), agent: None, pid: None },
+        FaultCause::PortTakenHere { address: target(), agent: Some("bastion-02".to_owned()), pid: Some(4711) },
         FaultCause::ListenHere { address: target(), detail: detail() },
         FaultCause::PortTakenThere { address: target() },
         FaultCause::StaleListener { address: target(), waited_s: 40 },
@@ -57,10 +66,13 @@ fn every_cause() -> Vec<FaultCause> {
         FaultCause::SessionClosed {},
         FaultCause::SessionEnded { message: "shutting down".to_owned() },
         FaultCause::SessionBroken { detail: detail() },
-        FaultCause::NothingAnswers { url: url(), detail: detail() },
+        nothing_answers(None, Some("root@10.0.0.1:22"), "no answer within 10 s"),
+        nothing_answers(Some("root@10.0.0.1:22"), None, "the connection was closed without an answer: x"),
+        FaultCause::NothingAnswers { url: url(), detail: detail(), asked_on: None, target: None, target_from: None },
         FaultCause::WrongAnswer { url: url(), status: Some(404) },
         FaultCause::WrongAnswer { url: url(), status: None },
-        FaultCause::WrongServer { url: url() },
+        FaultCause::WrongServer { url: url(), expected: Some(fingerprint()), answered: Some("SHA256:x".to_owned()) },
+        FaultCause::WrongServer { url: url(), expected: None, answered: None },
         FaultCause::WrongWorker { expected: "npu-1".to_owned(), answered: "npu-2".to_owned() },
         FaultCause::ProbeForbidden { address: target() },
         FaultCause::DependsOn { forward: "server".to_owned() },
@@ -142,6 +154,14 @@ fn no_text_is_empty_and_chinese_ones_are_chinese() {
             assert!(text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c)), "{fault:?}: {text}");
         }
     }
+}
+
+#[test]
+fn what_programs_say_is_told_in_the_readers_language_or_set_off() {
+    assert_eq!(detail("Connection refused", Language::Zh), "连接被拒绝，该处没有程序在监听");
+    assert_eq!(detail("no answer within 10 s", Language::Zh), "10 秒内没有应答");
+    assert_eq!(detail("open failed", Language::Zh), "系统提示：“open failed”");
+    assert_eq!(detail("open failed", Language::En), "open failed");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Simplified Chinese.
 
-use super::{Told, TunnelsMessages};
+use super::{Told, TunnelsMessages, detail};
+use crate::i18n::Language;
 use api::{FaultCause, ForwardRole, ForwardState, SshStep};
 
 /// What happened, and where.
+#[expect(clippy::too_many_lines, reason = "one sentence for each cause; the compiler sees that none is missing")]
 pub fn what(told: &Told<'_>) -> String {
     let hop = told.fault.hop.as_deref().unwrap_or("SSH 服务器");
     match &told.fault.cause {
@@ -13,7 +15,7 @@ pub fn what(told: &Told<'_>) -> String {
         }
         FaultCause::SshNoAnswer { address } => format!("{address} 没有任何响应。"),
         FaultCause::NoRoute { address } => format!("网络不通，无法到达 {address}。"),
-        FaultCause::SshConnect { address, detail } => format!("连接 {address} 失败：{detail}。"),
+        FaultCause::SshConnect { address, detail } => format!("连接 {address} 失败（{}）。", said(detail)),
         FaultCause::NotSsh { first_line } => format!("{hop} 处应答的不是 SSH 服务，其首行为“{first_line}”。"),
         FaultCause::ClosedBeforeGreeting { said: None } => format!("{hop} 在发出问候之前就关闭了连接。"),
         FaultCause::ClosedBeforeGreeting { said: Some(said) } => {
@@ -22,7 +24,7 @@ pub fn what(told: &Told<'_>) -> String {
         FaultCause::TooSlow { step, deadline_s } => {
             format!("{hop} 的{}超过了 {deadline_s} 秒。", step_word(*step))
         }
-        FaultCause::NoCommonProtocol { detail } => format!("{hop} 与隧道代理没有共同支持的协议：{detail}。"),
+        FaultCause::NoCommonProtocol { detail } => format!("{hop} 与隧道代理没有共同支持的协议（{}）。", said(detail)),
         FaultCause::HostKeyUnknown { algorithm, fingerprint } => {
             format!("尚未确认 {hop} 是否可信。它出示的 {algorithm} 密钥为 {fingerprint}。")
         }
@@ -33,13 +35,15 @@ pub fn what(told: &Told<'_>) -> String {
         FaultCause::HostKeyRevoked { fingerprint, place } => {
             format!("{hop} 出示的密钥 {fingerprint} 已在 {place} 中被吊销。")
         }
-        FaultCause::HostCertificate { key_id, detail } => format!("{hop} 的主机证书“{key_id}”不符：{detail}。"),
-        FaultCause::KnownHosts { detail } => format!("已知主机文件无法使用：{detail}。"),
+        FaultCause::HostCertificate { key_id, detail } => {
+            format!("{hop} 的主机证书“{key_id}”不符（{}）。", said(detail))
+        }
+        FaultCause::KnownHosts { detail } => format!("已知主机文件无法使用（{}）。", said(detail)),
         FaultCause::KeyMissing { path } => format!("密钥文件 {path} 不存在。"),
         FaultCause::KeyNotPrivate { path, mode } => {
             format!("密钥文件 {path} 可被其他用户读取（权限 {mode}），因此不予使用。")
         }
-        FaultCause::KeyUnusable { detail } => format!("用于 {hop} 的密钥无法使用：{detail}。"),
+        FaultCause::KeyUnusable { detail } => format!("用于 {hop} 的密钥无法使用（{}）。", said(detail)),
         FaultCause::CertificateNotYetValid { key_id, valid_after_ms, clock_ms } => format!(
             "证书“{key_id}”自 {} 起才有效，而代理主机的时钟显示 {}。",
             told.time(*valid_after_ms),
@@ -58,8 +62,13 @@ pub fn what(told: &Told<'_>) -> String {
             format!("{hop} 不允许 {user} 仅凭密钥登录，它要求：{}。", offered.join("、"))
         }
         FaultCause::TooManyKeys { tried } => format!("{hop} 在尝试 {tried} 个密钥后中止了登录。"),
-        FaultCause::PortTakenHere { address } => format!("代理主机上的 {address} 已被其他程序占用。"),
-        FaultCause::ListenHere { address, detail } => format!("隧道代理无法在本机 {address} 上监听：{detail}。"),
+        FaultCause::PortTakenHere { address, agent: Some(agent), pid } => {
+            format!("代理主机上的 {address} 已被另一个隧道代理 {agent}（进程 {}）占用。", pid.unwrap_or_default())
+        }
+        FaultCause::PortTakenHere { address, agent: None, .. } => format!("代理主机上的 {address} 已被其他程序占用。"),
+        FaultCause::ListenHere { address, detail } => {
+            format!("隧道代理无法在本机 {address} 上监听（{}）。", said(detail))
+        }
         FaultCause::PortTakenThere { address } => {
             format!("{hop} 上的 {address} 已被占用：可能是其他程序，也可能是 sshd 尚未察觉已断开的会话。")
         }
@@ -75,19 +84,36 @@ pub fn what(told: &Told<'_>) -> String {
         FaultCause::ListenDenied { address } => format!("{hop} 没有在 {address} 上监听，也没有说明原因。"),
         FaultCause::LoopbackOnly { address } => format!("{hop} 在 {address} 上的监听只对其本机程序开放。"),
         FaultCause::TargetForbidden { target } => format!("{hop} 不允许连接 {target}。"),
-        FaultCause::TargetRefused { target, detail: None } => format!("{target} 拒绝连接。"),
-        FaultCause::TargetRefused { target, detail: Some(detail) } => format!("无法连接 {target}：{detail}。"),
-        FaultCause::TargetNoAnswer { target, deadline_s } => format!("{target} 在 {deadline_s} 秒内没有响应。"),
+        FaultCause::TargetRefused { target, detail: None } => {
+            format!("{target} 拒绝了来自{}的连接。", host(told.fault.hop.as_deref()))
+        }
+        FaultCause::TargetRefused { target, detail: Some(detail) } => {
+            format!("从{}无法连接 {target}（{}）。", host(told.fault.hop.as_deref()), said(detail))
+        }
+        FaultCause::TargetNoAnswer { target, deadline_s } => {
+            format!("从{}连接 {target}，{deadline_s} 秒内没有响应。", host(told.fault.hop.as_deref()))
+        }
         FaultCause::KeepAliveLost { silent_s } => format!("{hop} 已有 {silent_s} 秒没有任何响应。"),
         FaultCause::SessionClosed {} => format!("与 {hop} 的连接被对方关闭。"),
         FaultCause::SessionEnded { message } => format!("{hop} 结束了会话：“{message}”。"),
-        FaultCause::SessionBroken { detail } => format!("与 {hop} 的连接中断：{detail}。"),
-        FaultCause::NothingAnswers { url, detail } => format!("隧道已建立，但经隧道访问 {url} 无人应答：{detail}。"),
+        FaultCause::SessionBroken { detail } => format!("与 {hop} 的连接中断（{}）。", said(detail)),
+        FaultCause::NothingAnswers { url, detail, target: None, .. } => {
+            format!("从{}访问 {url} 无人应答（{}）。", host(None), said(detail))
+        }
+        FaultCause::NothingAnswers { url, detail, asked_on, target: Some(target), target_from } => format!(
+            "隧道已建立，但从{}经隧道访问 {url} 无人应答（{}）。该隧道转发到{}所见的 {target}。",
+            host(asked_on.as_deref()),
+            said(detail),
+            host(target_from.as_deref())
+        ),
         FaultCause::WrongAnswer { url, status: Some(status) } => {
             format!("经隧道访问 {url} 时，应答的不是 gpustack（HTTP 状态 {status}）。")
         }
         FaultCause::WrongAnswer { url, status: None } => format!("经隧道访问 {url} 时，应答的不是 gpustack。"),
-        FaultCause::WrongServer { url } => format!("经隧道访问 {url} 时，应答的不是该代理所加入的服务端。"),
+        FaultCause::WrongServer { url, expected: Some(expected), answered: Some(answered) } => format!(
+            "经隧道访问 {url} 时，应答的不是该代理所加入的服务端：应答者的密钥为 {answered}，所加入者的密钥为 {expected}。"
+        ),
+        FaultCause::WrongServer { url, .. } => format!("经隧道访问 {url} 时，应答的不是该代理所加入的服务端。"),
         FaultCause::WrongWorker { expected, answered } => {
             format!("本应通往 {expected} 的隧道上，应答的是节点 {answered}。")
         }
@@ -135,6 +161,9 @@ pub fn next_step(told: &Told<'_>) -> String {
             "请在 {hop} 上允许仅凭密钥登录：见其 sshd_config 的 PubkeyAuthentication 与 AuthenticationMethods。"
         ),
         FaultCause::TooManyKeys { .. } => "请在 tunnels.yaml 中只指定正确的那个密钥，或在该主机上调大 MaxAuthTries。".to_owned(),
+        FaultCause::PortTakenHere { agent: Some(_), .. } => {
+            "如果它是之前启动而未结束的代理，请结束它；否则请为其中之一改用其他端口。".to_owned()
+        }
         FaultCause::PortTakenHere { .. } => "请查看是哪个程序，结束它或改用其他端口。".to_owned(),
         FaultCause::ListenHere { .. } => "请更正 tunnels.yaml 中的地址。".to_owned(),
         FaultCause::PortTakenThere { .. } => {
@@ -159,12 +188,27 @@ pub fn next_step(told: &Told<'_>) -> String {
         | FaultCause::SessionClosed {}
         | FaultCause::SessionEnded { .. }
         | FaultCause::SessionBroken { .. } => "隧道代理会自动重连。若不能持久，请检查该主机及到它的网络。".to_owned(),
+        FaultCause::NothingAnswers { target: Some(target), target_from, .. } => format!(
+            "请在{}检查 {target} 对应的服务端或节点是否在运行，并监听该端口。",
+            host(target_from.as_deref())
+        ),
         FaultCause::NothingAnswers { .. } => "请检查隧道另一端的服务端或节点是否在运行，并监听该端口。".to_owned(),
         FaultCause::WrongAnswer { .. } => "请查看隧道目标端口上是什么程序，并更正端口。".to_owned(),
-        FaultCause::WrongServer { .. } => "请让隧道通往正确的服务端，或让代理加入隧道所通往的服务端。".to_owned(),
+        FaultCause::WrongServer { .. } => {
+            "请检查隧道的目标是否为正确的服务端，如不正确请在 tunnels.yaml 中更正。如果正确，说明该服务端重新安装过，或其数据目录已被替换：请将其 `gpustack token` 显示的令牌写入 `token_file` 并重启代理，代理即会加入该服务端。".to_owned()
+        }
         FaultCause::WrongWorker { .. } => "请为每个节点分配各自的端口与隧道。".to_owned(),
         FaultCause::DependsOn { forward } => format!("请先修复 {forward}，本隧道会自行恢复。"),
     }
+}
+
+/// A host, by who logs in there; None is the agent's.
+fn host(account: Option<&str>) -> String {
+    account.map_or_else(|| "代理主机".to_owned(), |account| format!(" {account} 所在主机"))
+}
+
+fn said(words: &str) -> String {
+    detail(words, Language::Zh)
 }
 
 const fn step_word(step: SshStep) -> &'static str {
