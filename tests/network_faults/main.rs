@@ -37,7 +37,7 @@ macro_rules! scenarios {
     };
 }
 
-const SCENARIOS: [Scenario; 31] = scenarios! {
+const SCENARIOS: [Scenario; 32] = scenarios! {
     addresses:
         a_worker_with_many_interfaces_reports_the_one_that_leads_to_the_server,
         a_worker_behind_a_firewall_is_ready_through_its_link;
@@ -74,6 +74,7 @@ const SCENARIOS: [Scenario; 31] = scenarios! {
         a_tunnel_comes_back_when_sshd_was_restarted,
         refusals_of_sshd_are_told_apart,
         a_port_that_somebody_else_has_is_named_until_it_is_free,
+        an_agent_that_cannot_report_keeps_its_forwards,
         thirty_tunnels_at_once_all_come_about,
         a_worker_that_moved_is_found_by_a_changed_file_and_the_others_go_on,
         the_server_names_the_tunnel_that_a_lost_worker_depends_on;

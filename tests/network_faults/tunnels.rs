@@ -278,6 +278,30 @@ pub fn a_port_that_somebody_else_has_is_named_until_it_is_free() {
     agent.forward(gpustack(), "npu.server", "works", is_up);
 }
 
+/// What is wrong with reporting is told, and keeps no forward from being made.
+pub fn an_agent_that_cannot_report_keeps_its_forwards() {
+    let lab = Lab::new();
+    let folder = TunnelFolder::new().unwrap();
+    let state = folder.path().join("state");
+    let without_token = format!("state_dir: {}\n{}", state.display(), lab.npu_config());
+    std::fs::write(folder.path().join("tunnels.yaml"), without_token).unwrap();
+    let keeps = |what: &str, told: &str| {
+        let agent = TunnelAgent::start(&lab.bastion, gpustack(), &folder, &[]).unwrap();
+        agent.forward(gpustack(), "npu.server", &format!("works {what}"), is_up);
+        let joined = agent.status(gpustack()).unwrap()["joined"].clone();
+        assert_eq!(joined["state"], "joining", "{joined}");
+        assert!(joined["cause"].as_str().unwrap().contains(told), "{joined}");
+        agent.kill();
+    };
+    keeps("without a token", "there is no token");
+    folder.write_config(&lab.npu_config()).unwrap();
+    for file in ["agent_uuid", "worker_link_key", "link_server_key"] {
+        std::fs::write(state.join(file), "damaged").unwrap();
+        keeps(&format!("with a damaged {file}"), file);
+        std::fs::remove_file(state.join(file)).unwrap();
+    }
+}
+
 /// Thirty users log in to one sshd at once, which drops connections from the tenth on by its default settings.
 pub fn thirty_tunnels_at_once_all_come_about() {
     let mut lab = Lab::new();
