@@ -59,7 +59,7 @@ async fn a_worker_that_cannot_be_dialled_is_ready_through_its_link() {
     let worker = host.start_worker(config).await;
     let is_complete = |row: &Value| {
         row["state"] == "ready"
-            && is(row, "direct", "false", "warning")
+            && is(row, "direct", "false", "ok")
             && is(row, "link", "true", "ok")
             && row["link"]["readings"][0].is_number()
     };

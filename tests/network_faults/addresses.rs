@@ -37,7 +37,7 @@ pub fn a_worker_behind_a_firewall_is_ready_through_its_link() {
     let row =
         field.worker("npu-a", "is walled in", |row| has_link(row) && has(row, "direct", "false", "direct_timed_out"));
     assert_eq!(row["state"], "ready", "{row}");
-    assert_eq!(condition(&row, "direct").unwrap()["severity"], "warning", "{row}");
+    assert_eq!(condition(&row, "direct").unwrap()["severity"], "ok", "{row}");
 }
 
 fn wired_host(field: &Field) -> Host {

@@ -54,7 +54,8 @@ pub fn SeverityIcon(
 ) -> impl IntoView {
     let text = use_text();
     let (class, icon) = match (status, severity) {
-        (ConditionStatus::Unknown, Severity::Ok) => ("severity unknown", Icon::Pending),
+        // what does not hold and does not matter is no tick either
+        (ConditionStatus::Unknown | ConditionStatus::False, Severity::Ok) => ("severity unknown", Icon::Pending),
         (_, Severity::Ok) => ("severity ok", Icon::Ready),
         (_, Severity::Warning) => ("severity warning", Icon::Warning),
         (_, Severity::Error) => ("severity error", Icon::NotReady),

@@ -82,7 +82,7 @@ fn is_plainly_well(facts: &Facts, moment: &Moment, policy: &Policy) -> bool {
     let devices = report.gpu_devices.as_deref().unwrap_or_default();
     !matches!(liveness(facts, moment, policy), Liveness::Lost { .. })
         && link_status(facts, moment) != Some(ConditionStatus::False)
-        && direct_status(facts) != ConditionStatus::False
+        && direct_severity(facts, moment) == Severity::Ok
         && facts.clock.is_none_or(|clock| clock.measured.verdict().severity == Severity::Ok)
         && report.problems.is_empty()
         && (report.gpu_devices.is_none() || devices.len() >= facts.status.devices_expected as usize)
@@ -146,6 +146,25 @@ fn direct_status(facts: &Facts) -> ConditionStatus {
 /// How much a way that fails matters: little while another may work.
 fn severity_of_failed_way(facts: &Facts, moment: &Moment) -> Severity {
     if is_unreachable(facts, moment) { Severity::Error } else { Severity::Warning }
+}
+
+/// How much it matters how the direct way is.
+fn direct_severity(facts: &Facts, moment: &Moment) -> Severity {
+    match &facts.probe.outcome {
+        None | Some(ProbeOutcome::Answered { .. }) => Severity::Ok,
+        Some(ProbeOutcome::Failed(failure)) => severity_of_failed_direct_way(facts, failure, moment),
+    }
+}
+
+/// How much a direct way that fails matters. A worker that was set up without a way back, and is reached over its link, lacks
+/// nothing.
+fn severity_of_failed_direct_way(facts: &Facts, failure: &ProbeFailure, moment: &Moment) -> Severity {
+    let is_silent = matches!(failure, ProbeFailure::Refused | ProbeFailure::TimedOut | ProbeFailure::NoRoute);
+    let has_way_back = facts.probe.was_answered || facts.tunnels.to_worker.is_some();
+    if is_silent && !has_way_back && link_status(facts, moment) == Some(ConditionStatus::True) {
+        return Severity::Ok;
+    }
+    severity_of_failed_way(facts, moment)
 }
 
 /// Whether a worker is heard, by the server's monotonic clock.
@@ -271,7 +290,7 @@ fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
                 Some(tunnel) => tunnel_reason(tunnel, moment),
                 None => probe_reason(failure, url, &facts.row.ip, PROBE_DEADLINE),
             };
-            (severity_of_failed_way(facts, moment), reason)
+            (direct_severity(facts, moment), reason)
         }
     };
     let since_ms = facts.probe.outcome.as_ref().map(|_| moment.wall_ms(facts.probe.since));
@@ -454,11 +473,14 @@ mod tests {
         let whole = |facts: &Facts, seconds| assess(facts, &moment(seconds, NO_GRACE), &POLICY);
         let expected = Assessment { conditions: Vec::new(), ..whole(&well(), 1000) };
         assert_eq!(brief(&well(), 1000), expected);
+        let mut one_way = well();
+        one_way.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused));
+        assert_eq!(brief(&one_way, 1000), expected, "nobody made a way back");
 
         let spoil: [fn(&mut Facts); 7] = [
             |facts| facts.leave(at(995)),
             |facts| facts.link.standing = link_down(Some(900), 990),
-            |facts| facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused)),
+            |facts| facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Closed)),
             |facts| facts.measure_clock(ClockMeasurement { offset_ms: 90_000, error_ms: 1 }, at(990)),
             |facts| facts.report(devices(1), at(995)),
             |facts| {
@@ -525,8 +547,8 @@ mod tests {
             (LinkStanding::Never, None, &answered, ready, None, ok),
             (LinkStanding::Never, None, &failed, unreachable, None, error),
             (up.clone(), None, &answered, ready, Some(ok), ok),
-            (up.clone(), answered.clone(), &failed, ready, Some(ok), warning),
-            (up.clone(), None, &failed, ready, Some(ok), warning),
+            (up.clone(), answered.clone(), &failed, ready, Some(ok), ok),
+            (up.clone(), None, &failed, ready, Some(ok), ok),
             (up.clone(), None, &None, ready, Some(ok), ok),
             (up.clone(), failed.clone(), &answered, ready, Some(warning), ok),
             (up.clone(), failed.clone(), &failed, unreachable, Some(error), error),
@@ -546,6 +568,27 @@ mod tests {
             let found = (assessed.state, severity(ConditionKind::Link), severity(ConditionKind::Direct));
             assert_eq!(found, (state, of_link, Some(of_direct)), "{standing:?} {over_link:?} {direct:?}");
         }
+    }
+
+    #[test]
+    fn a_direct_way_that_fails_beside_a_link_matters_where_there_was_one_or_should_be() {
+        let severity = |change: &dyn Fn(&mut Facts)| {
+            let mut facts = heard_at(990);
+            facts.link.standing = link_up(900);
+            facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused));
+            change(&mut facts);
+            let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
+            let direct = kinds(&assessed.conditions, ConditionKind::Direct)[0];
+            (direct.status, direct.severity)
+        };
+        let failed = |severity| (ConditionStatus::False, severity);
+        assert_eq!(severity(&|_| ()), failed(Severity::Ok), "nobody made one");
+        assert_eq!(severity(&|facts| facts.probe.was_answered = true), failed(Severity::Warning), "it worked before");
+        let tunnel = |facts: &mut Facts| facts.tunnels.to_worker = Some(tunnel_down("npu-1.health"));
+        assert_eq!(severity(&tunnel), failed(Severity::Warning), "a tunnel should be one");
+        let wrong = ProbeOutcome::Failed(ProbeFailure::WrongWorker("npu-2".to_owned()));
+        let other = |facts: &mut Facts| facts.probe.outcome = Some(wrong.clone());
+        assert_eq!(severity(&other), failed(Severity::Warning), "somebody else has its address");
     }
 
     #[test]

@@ -149,6 +149,8 @@ pub struct ProbeFact {
     pub since: Monotonic,
     /// Timeouts in a row that do not count yet: a single lost packet is no verdict.
     pub timeouts_pending: u32,
+    /// Whether it was ever answered, as far as this process knows.
+    pub was_answered: bool,
 }
 
 /// What one probe came to.
@@ -474,7 +476,8 @@ impl ProbeFact {
         untold.shape |= !same_kind;
         untold.readings |= moved;
         let since = if same_kind { self.since } else { now };
-        Self { outcome: Some(outcome), since, timeouts_pending: 0 }
+        let was_answered = self.was_answered || matches!(outcome, ProbeOutcome::Answered { .. });
+        Self { outcome: Some(outcome), since, timeouts_pending: 0, was_answered }
     }
 }
 
@@ -644,6 +647,17 @@ pub(crate) mod tests {
             }
             assert_eq!(facts.probe.outcome.as_ref(), counts, "{outcomes:?}");
         }
+    }
+
+    #[test]
+    fn that_a_way_worked_is_known_until_the_address_is_another() {
+        let mut facts = facts();
+        facts.record_probe("10.0.0.1", 10150, ProbeOutcome::Answered { round_trip_ms: 1.0 }, at(1));
+        facts.record_probe("10.0.0.1", 10150, ProbeOutcome::Failed(ProbeFailure::Refused), at(2));
+        assert!(facts.probe.was_answered);
+        let row = WorkerRow { ip: "10.0.0.2".to_owned(), ..facts.row.clone() };
+        facts.decide(row);
+        assert!(!facts.probe.was_answered);
     }
 
     #[test]

@@ -112,10 +112,11 @@ enum CheckState {
 impl CheckState {
     fn of(condition: &Condition) -> Self {
         match (condition.status, condition.severity) {
-            (ConditionStatus::True, _) => Self::Passed,
+            // what does not hold may lack nothing: there is no way back beside a link that stands
+            (ConditionStatus::True, _) | (ConditionStatus::False, Severity::Ok) => Self::Passed,
             (ConditionStatus::Unknown, _) => Self::Running,
             (ConditionStatus::False, Severity::Error) => Self::Failed,
-            (ConditionStatus::False, Severity::Warning | Severity::Ok) => Self::Warning,
+            (ConditionStatus::False, Severity::Warning) => Self::Warning,
         }
     }
 
@@ -188,6 +189,7 @@ mod tests {
         for (status, severity, expected) in [
             (ConditionStatus::True, Severity::Ok, CheckState::Passed),
             (ConditionStatus::Unknown, Severity::Ok, CheckState::Running),
+            (ConditionStatus::False, Severity::Ok, CheckState::Passed),
             (ConditionStatus::False, Severity::Warning, CheckState::Warning),
             (ConditionStatus::False, Severity::Error, CheckState::Failed),
         ] {
