@@ -10,8 +10,10 @@ pub struct TunnelStatusMessages {
     pub agent: fn(&str, u32, &str) -> String,
     /// It has joined the server at this URL.
     pub joined: fn(&str) -> String,
-    /// It has not; why, in English.
+    /// It has not; why.
     pub joining: fn(&str, Option<&str>) -> String,
+    /// Words of another language.
+    pub quoted: fn(&str) -> String,
     /// It reports to nobody.
     pub off: &'static str,
     /// The changed file is not in force; why.
@@ -58,6 +60,7 @@ static EN: TunnelStatusMessages = TunnelStatusMessages {
         Some(cause) => format!("has not joined {url}: {cause}"),
         None => format!("is about to join {url}"),
     },
+    quoted: |words| words.to_owned(),
     off: "reports to no server (`report: false`)",
     refused_config: |why| format!("The changed file is not in force: {why}"),
     heads: ["FORWARD", "STATE", "SINCE", "ROUND TRIP", "MADE AGAIN", "24 H", "7 D", "30 D"],
@@ -110,9 +113,10 @@ static ZH: TunnelStatusMessages = TunnelStatusMessages {
     agent: |id, pid, version| format!("隧道代理 {id}（进程 {pid}，版本 {version}）"),
     joined: |url| format!("已接入 {url}"),
     joining: |url, cause| match cause {
-        Some(cause) => format!("尚未接入 {url}，原因（英文）：“{cause}”"),
+        Some(cause) => format!("尚未接入 {url}：{cause}"),
         None => format!("正在接入 {url}"),
     },
+    quoted: |words| format!("系统提示：“{words}”"),
     off: "不向任何服务端上报（`report: false`）",
     refused_config: |why| format!("修改后的配置文件未生效：{why}"),
     heads: ["转发", "状态", "持续", "往返时延", "重建次数", "24 小时", "7 天", "30 天"],

@@ -52,7 +52,13 @@ fn text(status: &Status, language: Language, now_ms: i64) -> String {
     let url = status.server_url.as_deref().unwrap_or_default();
     let joined = match &status.joined {
         Joined::Off => words.off.to_owned(),
-        Joined::Joining { cause } => (words.joining)(url, cause.as_deref()),
+        Joined::Joining { cause, cause_zh } => {
+            let told = match language {
+                Language::En => cause.clone(),
+                Language::Zh => cause_zh.clone().or_else(|| cause.as_deref().map(words.quoted)),
+            };
+            (words.joining)(url, told.as_deref())
+        }
         Joined::Up => (words.joined)(url),
     };
     // writing to a String cannot fail

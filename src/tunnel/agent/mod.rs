@@ -8,6 +8,7 @@ pub mod certificates;
 mod clock;
 mod fault;
 mod history;
+mod join_words;
 mod keeper;
 mod other_agent;
 mod probe;
@@ -148,6 +149,22 @@ enum ReportingError {
     NoToken,
 }
 
+impl ReportingError {
+    /// In Chinese, what operators meet.
+    fn chinese(&self) -> Option<String> {
+        match self {
+            Self::NoToken => Some(
+                "没有用于加入服务端的令牌：请在 tunnels.yaml 中用 `token_file` 指定令牌文件并重启代理，或写 `report: false`"
+                    .to_owned(),
+            ),
+            Self::Identity { path } => {
+                Some(format!("{path} 中不是代理的身份；请删除它，代理会以新身份加入服务端"))
+            }
+            Self::State(_) | Self::Link(_) | Self::Url { .. } => None,
+        }
+    }
+}
+
 /// A `tunnels.yaml` that was changed: the new plan, or why there is none.
 pub type NewPlan = Result<Plan, Refusal>;
 
@@ -261,7 +278,7 @@ impl ToReport<'_> {
             Ok(reporter) => Some(reporter),
             Err(error) => {
                 tracing::error!("the forwards are kept, and the server is not told of them: {error}");
-                joined.send_replace(Joined::Joining { cause: Some(error.to_string()) });
+                joined.send_replace(Joined::Joining { cause: Some(error.to_string()), cause_zh: error.chinese() });
                 None
             }
         }
@@ -284,7 +301,7 @@ impl ToReport<'_> {
         if let Some(key) = line.server_key() {
             expected.send_replace(Expected { server: Some(key.fingerprint()) });
         }
-        joined.send_replace(Joined::Joining { cause: None });
+        joined.send_replace(Joined::Joining { cause: None, cause_zh: None });
         let (uuid, name) = (agent_uuid(state)?, plan.id.to_string());
         Ok(Reporter { line, uuid, name, view: view.clone(), expected, joined })
     }

@@ -1,6 +1,7 @@
 //! Joins the server like a worker, and tells it how the forwards are.
 
 use super::certificates::{self, KeyFile};
+use super::join_words;
 use super::probe::Expected;
 use super::view::View;
 use crate::worker::{JoinError, Line, Member, SessionEnd};
@@ -39,8 +40,11 @@ pub enum Joined {
     Off,
     /// Not yet, or not any more.
     Joining {
-        /// Why not.
+        /// Why not, in English.
         cause: Option<String>,
+        /// The same in Chinese; absent where nobody has put it so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause_zh: Option<String>,
     },
     /// It has.
     Up,
@@ -112,8 +116,9 @@ impl Member for Reporter {
     }
 
     fn note(&self, what: &str, error: &JoinError) {
+        let cause_zh = Some(join_words::chinese(error));
         let error = in_words_of_the_file(&error.to_string());
-        let cause = Joined::Joining { cause: Some(error.clone()) };
+        let cause = Joined::Joining { cause: Some(error.clone()), cause_zh };
         if *self.joined.borrow() != cause {
             tracing::warn!("{what}: {error}");
         }
