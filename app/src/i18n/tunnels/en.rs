@@ -270,6 +270,11 @@ const fn step_word(step: SshStep) -> &'static str {
 pub const EN: TunnelsMessages = TunnelsMessages {
     lead: "SSH forwards between the server and workers that do not reach one another. Agents keep them and tell what they see.",
     topology: "Topology",
+    more_ends: |count, troubled| match troubled {
+        0 => format!("{count} more, all well"),
+        troubled if troubled == count => format!("{count} more, all in trouble"),
+        troubled => format!("{count} more, {troubled} of them in trouble"),
+    },
     forwards: "Forwards",
     agents: "Agents",
     certificates: "Certificates",
@@ -301,7 +306,7 @@ pub const EN: TunnelsMessages = TunnelsMessages {
     column_availability: "Availability",
     way: |listen, target| format!("{listen} → {target}"),
     over: |route| format!("over {route}"),
-    traffic: |to, from| format!("↑ {to} ↓ {from}"),
+    traffic: |to, from| format!("↑\u{a0}{to} ↓\u{a0}{from}"),
     open_connections: |count| if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") },
     spans: ["24 h", "7 d", "30 d"],
     cuts: |count| match count {

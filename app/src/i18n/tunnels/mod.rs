@@ -136,6 +136,8 @@ pub struct TunnelsMessages {
     pub bastion: &'static str,
     /// Topology: the agent runs beside the server.
     pub on_server: &'static str,
+    /// Topology: so many more behind an agent, so many of them in trouble.
+    pub more_ends: fn(usize, usize) -> String,
     /// Topology: the agent runs on this worker's host.
     pub on_worker: fn(&str) -> String,
     /// State.

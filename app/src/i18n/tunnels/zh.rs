@@ -224,6 +224,11 @@ const fn step_word(step: SshStep) -> &'static str {
 pub const ZH: TunnelsMessages = TunnelsMessages {
     lead: "在互不相通的服务端与工作节点之间的 SSH 转发，由隧道代理维持并上报状态。",
     topology: "拓扑",
+    more_ends: |count, troubled| match troubled {
+        0 => format!("另有 {count} 个，均正常"),
+        troubled if troubled == count => format!("另有 {count} 个，均异常"),
+        troubled => format!("另有 {count} 个，其中 {troubled} 个异常"),
+    },
     forwards: "转发",
     agents: "代理",
     certificates: "证书",
@@ -255,7 +260,7 @@ pub const ZH: TunnelsMessages = TunnelsMessages {
     column_availability: "可用率",
     way: |listen, target| format!("{listen} → {target}"),
     over: |route| format!("经 {route}"),
-    traffic: |to, from| format!("↑ {to} ↓ {from}"),
+    traffic: |to, from| format!("↑\u{a0}{to} ↓\u{a0}{from}"),
     open_connections: |count| format!("{count} 个连接"),
     spans: ["24 小时", "7 天", "30 天"],
     cuts: |count| match count {

@@ -142,7 +142,9 @@ fn table_row(row: &Row<'_>, asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
     let Row { agent, forward } = *row;
     let round_trip = forward.round_trip_ms.map(|ms| format!("{} ms", format::milliseconds(ms)));
-    let traffic = (words.traffic)(&format::bytes(forward.to_target_bytes), &format::bytes(forward.from_target_bytes));
+    // a number and its unit stay in one line
+    let size = |bytes| format::bytes(bytes).replace(' ', "\u{a0}");
+    let traffic = (words.traffic)(&size(forward.to_target_bytes), &size(forward.from_target_bytes));
     let connections = (forward.open_connections > 0).then(|| (words.open_connections)(forward.open_connections));
     let is_old = !agent.is_connected;
     view! {

@@ -9,9 +9,13 @@ use api::{AgentPlace, ForwardReport, ForwardRole, ForwardState, TunnelAgent};
 use leptos::prelude::*;
 use std::collections::BTreeMap;
 
-/// A drawing that is a list to whoever cannot see it, and on a phone.
+/// Of what is behind one agent so much is drawn at first: more fills the window, and hides the agent below it.
+const DRAWN_ENDS: usize = 24;
+
+/// A drawing that is a list to whoever cannot see it, and on a phone. Agents with trouble come first.
 pub fn topology(agents: &[TunnelAgent], asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
+    let agents = worst_first(agents);
     view! {
         <section class="panel section">
             <h2>{words.topology}</h2>
@@ -24,8 +28,31 @@ pub fn topology(agents: &[TunnelAgent], asked: &Asked) -> AnyView {
     .into_any()
 }
 
+fn worst_first(agents: &[TunnelAgent]) -> Vec<&TunnelAgent> {
+    let badness_of = |agent: &TunnelAgent| {
+        let worst = agent.report.forwards.iter().map(|forward| badness(forward.state)).max();
+        (!agent.is_connected, worst)
+    };
+    let mut agents: Vec<&TunnelAgent> = agents.iter().collect();
+    agents.sort_by_key(|agent| std::cmp::Reverse(badness_of(agent)));
+    agents
+}
+
 fn branch(agent: &TunnelAgent, asked: &Asked) -> AnyView {
     let ends = ends(agent);
+    let leaves = |ends: &[End]| ends.iter().map(|end| leaf(end, agent, asked)).collect_view();
+    let (drawn, more) = ends.split_at_checked(DRAWN_ENDS).unwrap_or((&ends, &[]));
+    let more = (!more.is_empty()).then(|| {
+        let troubled = more.iter().filter(|end| end.seen(agent).is_trouble()).count();
+        let summary = (asked.messages().tunnels.more_ends)(more.len(), troubled);
+        view! {
+            <details class="topology-more">
+                <summary>{summary}</summary>
+                <ul class="topology-ends">{leaves(more)}</ul>
+            </details>
+        }
+        .into_any()
+    });
     view! {
         <li class="topology-agent" data-key=agent.name.clone()>
             {trunk(agent, asked)}
@@ -34,7 +61,7 @@ fn branch(agent: &TunnelAgent, asked: &Asked) -> AnyView {
                 <small class="muted">{place(&agent.report.place, asked)} " · " {agent.hostname.clone()}</small>
             </p>
             {revoked_note(agent.report.revoked_ms(), asked)}
-            <ul class="topology-ends">{ends.iter().map(|end| leaf(end, agent, asked)).collect_view()}</ul>
+            <div class="topology-behind"><ul class="topology-ends">{leaves(drawn)}</ul>{more}</div>
         </li>
     }
     .into_any()
@@ -73,6 +100,12 @@ struct End {
     state: ForwardState,
 }
 
+impl End {
+    fn seen(&self, agent: &TunnelAgent) -> Seen {
+        Seen { state: self.state, is_current: agent.is_connected }
+    }
+}
+
 /// Worst first. What leads to the agent itself is in its trunk already.
 fn ends(agent: &TunnelAgent) -> Vec<End> {
     let mut workers: BTreeMap<&str, ForwardState> = BTreeMap::new();
@@ -94,7 +127,7 @@ fn ends(agent: &TunnelAgent) -> Vec<End> {
 }
 
 fn leaf(end: &End, agent: &TunnelAgent, asked: &Asked) -> AnyView {
-    let seen = Seen { state: end.state, is_current: agent.is_connected };
+    let seen = end.seen(agent);
     let query = TunnelQuery {
         agent: (!end.is_worker).then(|| agent.name.clone()),
         worker: end.is_worker.then(|| end.name.clone()),
@@ -120,6 +153,17 @@ fn leaf(end: &End, agent: &TunnelAgent, asked: &Asked) -> AnyView {
 mod tests {
     use super::super::query::tests::agent;
     use super::*;
+
+    #[test]
+    fn agents_that_somebody_should_look_at_come_first() {
+        let mut gone = agent("gone", Vec::new());
+        gone.is_connected = false;
+        let up = agent("up", vec![ForwardReport::example("a", ForwardState::Up)]);
+        let states = [ForwardState::Up, ForwardState::Down].map(|state| ForwardReport::example("b", state));
+        let agents = [agent("empty", Vec::new()), up, agent("down", states.into()), gone];
+        let names: Vec<_> = worst_first(&agents).into_iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["gone", "down", "up", "empty"]);
+    }
 
     #[test]
     fn a_worker_is_as_well_as_the_worst_forward_to_it_and_the_worst_come_first() {

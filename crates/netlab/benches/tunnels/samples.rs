@@ -2,7 +2,8 @@
 //!
 //! A question through a tunnel that is down is a connection to the listener of a dead session, and keeps sshd from missing the
 //! session: it looks whether its client lives (`ClientAliveInterval`) only after a time in which nothing else happened. So
-//! where nothing is answered for a while, the next question waits until sshd has heard something of somebody.
+//! where nothing is answered for a while, the next question waits until sshd has heard something of that session, or another
+//! session listens.
 
 use netlab::{Host, Process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,11 +43,23 @@ pub fn ask_for_ever() {
     }
 }
 
-/// How many bytes each connection of this host's sshd has received.
+/// Which session of sshd listens for the tunnel, and how many bytes it has received.
 fn heard_by_sshd() -> String {
-    let output = Command::new("ss").args(["-tniH", "state", "established", "sport = :22"]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.split_whitespace().filter(|word| word.starts_with("bytes_received:")).collect::<Vec<_>>().join(" ")
+    let listening = sockets(&["-tlnpHO", "sport = :8090"]);
+    let Some(session) = listening.split_once("pid=").and_then(|(_, rest)| rest.split_once(',')).map(|(pid, _)| pid)
+    else {
+        return String::new();
+    };
+    let all = sockets(&["-tnipHO", "state", "established", "sport = :22"]);
+    let own = all.lines().filter(|line| line.contains(&format!("pid={session},")));
+    let received = own.flat_map(str::split_whitespace).filter(|word| word.starts_with("bytes_received:"));
+    std::iter::once(session).chain(received).collect::<Vec<_>>().join(" ")
+}
+
+/// What `ss` says of this host's sockets.
+fn sockets(words: &[&str]) -> String {
+    let output = Command::new("ss").args(words).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn is_answered() -> bool {
