@@ -30,7 +30,7 @@ pub struct Listed {
 /// each it is most of the work, and most questions need none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// [`WorkerBrief::os`] and [`WorkerBrief::search`], empty otherwise.
+    /// [`WorkerBrief::search`], and [`WorkerBrief::os`] of those without trouble; empty otherwise.
     pub is_searched: bool,
     /// [`Listed::figures`], unknown otherwise.
     pub has_figures: bool,

@@ -174,7 +174,11 @@ fn lines_of(worker: &WorkerBrief) -> Vec<TroubleLine> {
         reason: condition.reason.clone(),
         also: also(&worker.conditions, condition).cloned(),
         repeats: 0,
-        since_ms: condition.since_ms,
+        since_ms: match &condition.reason {
+            // the tunnel's time, not that at which it was missed
+            Reason::TunnelDown { since_ms, .. } => Some(*since_ms),
+            _ => condition.since_ms,
+        },
         os: worker.os.clone(),
         workers: vec![NamedWorker { id: worker.id, name: worker.name.clone() }],
         worker_count: 1,
@@ -218,7 +222,11 @@ fn without_worker(reason: &Reason) -> Reason {
         Reason::HeartbeatLost { timeout_s, .. } => Reason::HeartbeatLost { last_ms: None, timeout_s: *timeout_s },
         Reason::WorkerStopped { .. } => Reason::WorkerStopped { at_ms: 0 },
         Reason::LinkUnanswered { timeout_s, .. } => Reason::LinkUnanswered { timeout_s: *timeout_s, status: None },
-        Reason::TunnelDown { agent, .. } => Reason::TunnelDown { forward: None, agent: agent.clone(), since_ms: 0 },
+        Reason::TunnelDown { forward, agent, .. } => {
+            // that the agent is gone is another matter than that one of its forwards is down
+            let forward = forward.as_ref().map(|_| String::new());
+            Reason::TunnelDown { forward, agent: agent.clone(), since_ms: 0 }
+        }
         Reason::DirectRefused { url } => Reason::DirectRefused { url: place(url) },
         Reason::DirectTimedOut { url, timeout_s } => Reason::DirectTimedOut { url: place(url), timeout_s: *timeout_s },
         Reason::DirectNotResolved { .. } => Reason::DirectNotResolved { url: String::new(), host: String::new() },

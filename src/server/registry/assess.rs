@@ -16,6 +16,10 @@ const LINK_RETURNS: Duration = Duration::from_secs(1);
 /// A host that is refused tries again within half a minute; what has not repeated for this long is over.
 const SIGHTING_HOLDS: Duration = Duration::from_secs(90);
 
+/// A tunnel that goes down is seen by its agent after two keep-alives, which may have been set longer, and what goes over
+/// it may be missed before that. What failed earlier than so long before has another cause.
+const TUNNEL_SEEN_LATE: Duration = Duration::from_mins(2);
+
 /// What workers are judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -222,12 +226,19 @@ fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condi
                 let last_ms = last_heartbeat_ms(facts, moment);
                 Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() }
             };
-            let reason = facts.tunnels.to_server.as_ref().map_or_else(lost, |tunnel| tunnel_reason(tunnel, moment));
+            let last = facts.heartbeat.map_or(facts.known_since, |heartbeat| heartbeat.last);
+            let tunnel = facts.tunnels.to_server.as_ref().filter(|tunnel| explains(tunnel, last));
+            let reason = tunnel.map_or_else(lost, |tunnel| tunnel_reason(tunnel, moment));
             (ConditionStatus::False, Severity::Error, reason, Some(since))
         }
     };
     let since_ms = since.map(|since| moment.wall_ms(since));
     Condition { kind: ConditionKind::Heartbeat, status, severity, reason, since_ms }
+}
+
+/// Whether what fails since then can fail because of a tunnel.
+fn explains(trouble: &TunnelTrouble, failed_since: Monotonic) -> bool {
+    trouble.since <= failed_since.plus(TUNNEL_SEEN_LATE)
 }
 
 /// Says more than that nothing is heard: why, and where to look.
@@ -253,7 +264,8 @@ fn link_condition(facts: &Facts, moment: &Moment) -> Option<Condition> {
             }
         }
     };
-    let (severity, reason) = match &facts.tunnels.to_server {
+    let tunnel = facts.tunnels.to_server.as_ref().filter(|tunnel| since.is_none_or(|since| explains(tunnel, since)));
+    let (severity, reason) = match tunnel {
         _ if status != ConditionStatus::False => (Severity::Ok, reason),
         None => (severity_of_failed_way(facts, moment), reason),
         Some(tunnel) => (severity_of_failed_way(facts, moment), tunnel_reason(tunnel, moment)),
@@ -286,7 +298,9 @@ fn direct_condition(facts: &Facts, moment: &Moment) -> Condition {
         Some(ProbeOutcome::Failed(failure)) => {
             // beside a link that works, it is the probe that is looked into
             let tunnel = facts.tunnels.to_worker.as_ref().or(facts.tunnels.to_server.as_ref());
-            let reason = match tunnel.filter(|_| is_unreachable(facts, moment)) {
+            let is_cause =
+                |tunnel: &&TunnelTrouble| is_unreachable(facts, moment) && explains(tunnel, facts.probe.since);
+            let reason = match tunnel.filter(is_cause) {
                 Some(tunnel) => tunnel_reason(tunnel, moment),
                 None => probe_reason(failure, url, &facts.row.ip, PROBE_DEADLINE),
             };
@@ -418,6 +432,7 @@ fn identity_conditions(facts: &Facts, moment: &Moment, conditions: &mut Vec<Cond
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::ProbeFact;
     use super::super::facts::tests::{at, devices, facts};
     use super::super::time::Grace;
     use super::*;
@@ -511,11 +526,18 @@ mod tests {
         facts.link.standing = link_up(900);
         facts.probe.outcome = Some(ProbeOutcome::Answered { round_trip_ms: 1.0 });
         assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, false), (direct, false)], "all is well");
-        facts.probe.outcome.clone_from(&failed);
+        facts.probe = ProbeFact { outcome: failed, since: at(995), ..ProbeFact::default() };
         assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, false), (direct, false)], "the link works");
         facts.link.standing = link_down(Some(900), 990);
         assert_eq!(reasons(&facts, 1000), [(heartbeat, false), (link, true), (direct, true)], "unreachable");
         assert_eq!(reasons(&facts, 2000), [(heartbeat, true), (link, true), (direct, true)], "not ready");
+        facts.tunnels.to_server = Some(TunnelTrouble { since: at(1500), ..tunnel_down("npu-1.server") });
+        assert_eq!(
+            reasons(&facts, 2000),
+            [(heartbeat, false), (link, false), (direct, false)],
+            "all failed long before"
+        );
+        facts.tunnels.to_server = Some(tunnel_down("npu-1.server"));
         facts.leave(at(1500));
         assert!(!reasons(&facts, 2000)[0].1, "somebody stopped it");
     }
@@ -525,6 +547,7 @@ mod tests {
         let mut facts = heard_at(990);
         facts.tunnels.to_worker = Some(tunnel_down("npu-1.health"));
         facts.probe.outcome = Some(ProbeOutcome::Failed(ProbeFailure::Refused));
+        facts.probe.since = at(995);
         let assessed = assess(&facts, &moment(1000, NO_GRACE), &POLICY);
         let direct = kinds(&assessed.conditions, ConditionKind::Direct)[0];
         let expected = Reason::TunnelDown {

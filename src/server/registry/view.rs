@@ -27,7 +27,7 @@ pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> 
         ip: row.ip.clone(),
         port: row.port,
         labels: row.labels.clone(),
-        os: report.os.as_ref().map(os_name).unwrap_or_default(),
+        os: os(facts),
         state: assessment.state,
         conditions: assessment.conditions,
         maintenance: row.maintenance.clone(),
@@ -45,24 +45,24 @@ pub fn assessed_view(facts: &Facts, assessment: Assessment, moment: &Moment) -> 
 
 /// For browsers that look at very many.
 pub fn brief(facts: &Facts, assessment: Assessment) -> WorkerBrief {
-    WorkerBrief {
-        os: facts.status.reported.os.as_ref().map(os_name).unwrap_or_default(),
-        search: search_text(facts),
-        ..unsearched_brief(facts, assessment)
-    }
+    WorkerBrief { os: os(facts), search: search_text(facts), ..unsearched_brief(facts, assessment) }
 }
 
-/// The same without what is only there to be searched.
+/// The same without what is only there to be searched; of one with trouble with its system, of which advice speaks.
 pub fn unsearched_brief(facts: &Facts, assessment: Assessment) -> WorkerBrief {
     let is_well = assessment.conditions.iter().all(Condition::is_fine);
     WorkerBrief {
         id: facts.row.id,
         name: facts.row.name.clone(),
         state: assessment.state,
-        os: String::new(),
+        os: if is_well { String::new() } else { os(facts) },
         search: String::new(),
         conditions: if is_well { Vec::new() } else { assessment.conditions },
     }
+}
+
+fn os(facts: &Facts) -> String {
+    facts.status.reported.os.as_ref().map(os_name).unwrap_or_default()
 }
 
 /// What people search for, besides name, system and state.

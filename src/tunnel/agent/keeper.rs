@@ -128,6 +128,14 @@ impl Keeper {
             Err(fault) => return Some(fault),
         };
         self.shared.board.note_made(&self.forward.id);
+        if matches!(&standing, Standing::Remote(forward) if forward.is_open_to_others()) {
+            let (tunnel, hop, listen) = (label(&self.forward.id), session.name(), &self.forward.listen);
+            tracing::warn!(
+                %tunnel,
+                "{hop} listens at all its addresses and not only at {listen}: whoever reaches that host reaches what is behind \
+                 the forward. Set `GatewayPorts no` or `GatewayPorts clientspecified` in its sshd_config"
+            );
+        }
         self.shared.signals.came_about.notify_waiters();
         let end = self.stay(&session, &standing, stop).await;
         self.shared.board.note_ended(&self.forward.id, &standing.stats());
@@ -255,8 +263,22 @@ impl Keeper {
                 self.note(ForwardState::Up, None);
             }
             Outcome::Unproved(fault) => self.note(ForwardState::Unproved, Some(fault)),
-            Outcome::Failed(fault) => self.note(ForwardState::Degraded, Some(self.blame(fault))),
+            Outcome::Failed(fault) => {
+                let fault = self.blame(fault);
+                if !self.awaits_its_way(&fault) {
+                    self.note(ForwardState::Degraded, Some(fault));
+                }
+            }
         }
+    }
+
+    /// An agent begins with all forwards at once. One that leads through another has failed in nothing before that one
+    /// stands.
+    fn awaits_its_way(&self, fault: &TunnelFault) -> bool {
+        let is_starting = |id| self.shared.board.state(id) == Some(ForwardState::Starting);
+        matches!(fault.cause, FaultCause::DependsOn { .. })
+            && is_starting(&self.forward.id)
+            && self.forward.behind.as_ref().is_some_and(is_starting)
     }
 
     /// What fails because another forward does is that one's fault.

@@ -341,7 +341,7 @@ pub const EN: TunnelsMessages = TunnelsMessages {
     certificate_of: "Key",
     certificate_for: "For",
     certificate_valid: "Valid",
-    no_certificate: "no certificate that can be read",
+    no_certificate: "key without a certificate",
     valid_until: |time, left| format!("until {time}, for {left}"),
     valid_for_ever: "for ever",
     expires_soon: |time, left| format!("Expires soon: {time}, in {left}"),

@@ -294,7 +294,7 @@ pub const ZH: TunnelsMessages = TunnelsMessages {
     certificate_of: "密钥",
     certificate_for: "用途",
     certificate_valid: "有效期",
-    no_certificate: "没有可读取的证书",
+    no_certificate: "密钥，无证书",
     valid_until: |time, left| format!("至 {time}，剩余 {left}"),
     valid_for_ever: "永久有效",
     expires_soon: |time, left| format!("即将过期：{time}，剩余 {left}"),

@@ -56,11 +56,13 @@ fn branch(agent: &TunnelAgent, asked: &Asked) -> AnyView {
     view! {
         <li class="topology-agent" data-key=agent.name.clone()>
             {trunk(agent, asked)}
-            <p class="node">
-                <strong class="mono">{agent.name.clone()}</strong>
-                <small class="muted">{place(&agent.report.place, asked)} " · " {agent.hostname.clone()}</small>
-            </p>
-            {revoked_note(agent.report.revoked_ms(), asked)}
+            <div>
+                <p class="node">
+                    <strong class="mono">{agent.name.clone()}</strong>
+                    <small class="muted">{place(&agent.report.place, asked)} " · " {agent.hostname.clone()}</small>
+                </p>
+                {revoked_note(agent.report.revoked_ms(), asked)}
+            </div>
             <div class="topology-behind"><ul class="topology-ends">{leaves(drawn)}</ul>{more}</div>
         </li>
     }

@@ -20,6 +20,9 @@ use tokio::time;
 /// Connections that may wait to be taken. They wait for a task to look at them only, not for the target.
 const WAITING_CONNECTIONS: usize = 64;
 
+/// For a server to connect to itself.
+const OPEN_DEADLINE: Duration = Duration::from_secs(2);
+
 /// Where sshd listens when it listens on loopback alone.
 const FIRST_LOOPBACK: &str = "127.0.0.1";
 /// Linux has all of 127.0.0.0/8 as its own, so whoever listens at all addresses is found at this one too.
@@ -71,6 +74,7 @@ pub enum Denial {
 pub struct RemoteForward {
     listener: FarListener,
     running: Running,
+    is_open_to_others: bool,
 }
 
 impl RemoteForward {
@@ -96,9 +100,16 @@ impl RemoteForward {
             listener.stop().await;
             return Err(error);
         }
+        let is_open_to_others = is_open_to_others(session, &listener.listen, &mut receiver).await;
         let context = running.context().clone();
         running.context().spawn(take_all(receiver, spec.target, context));
-        Ok(Self { listener, running })
+        Ok(Self { listener, running, is_open_to_others })
+    }
+
+    /// Whether the server listens at all its addresses although it was asked to listen for programs on itself only, as sshd
+    /// does with `GatewayPorts yes`. False where that cannot be tried.
+    pub fn is_open_to_others(&self) -> bool {
+        self.is_open_to_others
     }
 
     /// Where the server listens.
@@ -195,6 +206,18 @@ async fn prove(
         }
         // the server may not try it, or does not say what came of it
         Err(_) => Ok(()),
+    }
+}
+
+async fn is_open_to_others(session: &Session, listen: &Endpoint, receiver: &mut mpsc::Receiver<Incoming>) -> bool {
+    if !matches!(listen.host.as_str(), "localhost" | "127.0.0.1" | "::1") {
+        return false;
+    }
+    let other = Endpoint::new(SECOND_LOOPBACK, listen.port);
+    match session.open(&other, &Endpoint::new("127.0.0.1", 0), OPEN_DEADLINE).await {
+        // somebody else may have that address
+        Ok(_connection) => time::timeout(OPEN_DEADLINE, receiver.recv()).await.is_ok(),
+        Err(_) => false,
     }
 }
 

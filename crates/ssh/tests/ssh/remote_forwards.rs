@@ -68,6 +68,20 @@ async fn whether_a_port_is_free_is_told_without_a_connection_to_whoever_has_it()
 }
 
 #[tokio::test]
+async fn a_port_that_is_open_to_everybody_is_told() {
+    for (setting, is_open) in
+        [("GatewayPorts yes", true), ("GatewayPorts clientspecified", false), ("GatewayPorts no", false)]
+    {
+        let (_sshd, _user, session) = logged_in(&[setting]).await;
+        for host in ["localhost", "127.0.0.1"] {
+            let forward = start(&session, spec(host, 0, program(Manner::Echo).await)).await.unwrap();
+            assert_eq!(forward.is_open_to_others(), is_open, "{setting} {host}");
+            assert!(exchange(address(&forward), b"hello").await.unwrap() == b"hello");
+        }
+    }
+}
+
+#[tokio::test]
 async fn several_forwards_of_a_session_keep_their_connections_apart() {
     let (_sshd, _user, session) = logged_in(&[]).await;
     let silent = start(&session, spec("localhost", 0, program(Manner::Silent).await)).await.unwrap();
