@@ -84,6 +84,34 @@ pub fn visited_page() -> String {
     String::new()
 }
 
+/// Remembers with this entry of the browser's history how far the page is scrolled.
+pub fn remember_scroll() {
+    #[cfg(feature = "hydrate")]
+    {
+        let window = leptos::prelude::window();
+        if let (Ok(history), Ok(top)) = (window.history(), window.scroll_y()) {
+            // It fails for who scrolls a hundred times within half a minute, and remembers an earlier place then.
+            let _ = history.replace_state(&wasm_bindgen::JsValue::from_f64(top), "");
+        }
+    }
+}
+
+/// What [`remember_scroll`] kept of the entry that is open, in CSS pixels.
+pub fn remembered_scroll() -> Option<f64> {
+    #[cfg(feature = "hydrate")]
+    return leptos::prelude::window().history().ok()?.state().ok()?.as_f64();
+    #[cfg(not(feature = "hydrate"))]
+    None
+}
+
+/// Scrolls the page, in CSS pixels.
+pub fn scroll_to(top: f64) {
+    #[cfg(feature = "hydrate")]
+    leptos::prelude::window().scroll_to_with_x_and_y(0.0, top);
+    #[cfg(not(feature = "hydrate"))]
+    let _ = top;
+}
+
 /// Sets a length in the style of an element. Styles set by a script need no leave in the content security policy.
 pub fn set_pixels(element: &web_sys::HtmlElement, property: &str, pixels: f64) {
     // It fails for malformed values only.

@@ -68,6 +68,37 @@ test('a list of very many stays where the wheel left it', async ({ page, lab }) 
   }
 });
 
+test('one comes back to where one left a long list', async ({ page, lab }) => {
+  const server = await lab.server();
+  await lab.fleet(server, workers);
+  await logIn(page, server.url);
+  await expect(chip(page, 'All')).toContainText(String(workers));
+  const place = () => page.evaluate(() => window.scrollY);
+  const scrolled = page.evaluate(
+    () => new Promise(resolve => window.addEventListener('scrollend', resolve, { once: true })),
+  );
+  await page.mouse.move(720, 600);
+  await page.mouse.wheel(0, 9_000);
+  await scrolled;
+  await expect(page.locator('.blank')).toHaveCount(0);
+  const left = await place();
+  expect(left).toBeGreaterThan(5_000);
+
+  // one that is in the window: Playwright would scroll to another
+  await page.evaluate(() => {
+    const links = [...document.querySelectorAll<HTMLElement>('main .row-link')];
+    links.find(link => link.getBoundingClientRect().top > 300)?.click();
+  });
+  await page.waitForURL(/\/workers\/\d+$/);
+  await page.goBack();
+  await expect.poll(place).toBe(left);
+  await page.reload();
+  await expect.poll(place).toBe(left);
+  // what is chosen anew begins at the top
+  await page.getByRole('navigation').getByRole('link', { name: 'Workers' }).click();
+  await expect.poll(place).toBe(0);
+});
+
 test('a list of many is ordered by what the server knows of all, and by name again', async ({ page, lab }) => {
   const server = await lab.server();
   await lab.fleet(server, 150);

@@ -2,7 +2,7 @@
 //! so that a thousand workers scroll smoothly.
 
 use crate::ask::ask;
-use crate::browser::{float, set_pixels};
+use crate::browser::{float, remember_scroll, remembered_scroll, scroll_to, set_pixels};
 use crate::fleet::ask::AskOrder;
 use crate::fleet::{Connection, Filter, Fleet, FleetPart, ListQuery, Sort, StateFilter, use_fleet};
 use crate::order::sort;
@@ -158,6 +158,9 @@ where
     E::Output: JsCast + Clone + AsRef<HtmlElement> + 'static,
 {
     let range = RwSignal::new(START);
+    // Where the list was left when one comes back to it. The browser would scroll there before there is room for it.
+    let left_at = StoredValue::new(None::<f64>);
+    effect(move || left_at.set_value(remembered_scroll()));
     let measure = move || {
         // An animation frame may come after its page was left.
         let Some(container) = container.try_get_untracked().flatten() else { return };
@@ -166,6 +169,10 @@ where
         let Some(geometry) = Geometry::measure(container, item) else { return };
         let fresh = geometry.visible(count);
         geometry.keep_room(container, fresh, count, spacing);
+        if left_at.get_value().is_some_and(|top| top <= geometry.height(count)) {
+            let top = left_at.try_update_value(Option::take).flatten();
+            top.into_iter().for_each(scroll_to);
+        }
         if fresh != range.get_untracked() {
             range.set(fresh);
         }
@@ -185,6 +192,22 @@ where
     };
     // Listeners belong to the browser; the server has no window.
     effect(move || ["scroll", "resize"].into_iter().for_each(listen));
+    let listen = move |event: &'static str, then: fn(StoredValue<Option<f64>>)| {
+        let handle = window_event_listener_untyped(event, move |_| then(left_at));
+        on_cleanup(move || handle.remove());
+    };
+    effect(move || {
+        listen("scrollend", |left_at| {
+            // what the browser does by itself before there is room is no place that somebody chose
+            if left_at.get_value().is_none() {
+                remember_scroll();
+            }
+        });
+        // whoever scrolls before that knows where to
+        for event in ["wheel", "touchmove", "keydown"] {
+            listen(event, |left_at| left_at.set_value(None));
+        }
+    });
     let part = move |of: fn(Range) -> Range| {
         Signal::derive(move || {
             let Range { first, end } = of(range.get());
@@ -240,6 +263,11 @@ impl Geometry {
             top: AsRef::<Element>::as_ref(container).get_bounding_client_rect().top(),
             window_height: window().inner_height().ok()?.as_f64()?,
         })
+    }
+
+    /// Of all items.
+    fn height(&self, count: usize) -> f64 {
+        self.rows(count) as f64 * self.row_height
     }
 
     fn rows(&self, count: usize) -> usize {
