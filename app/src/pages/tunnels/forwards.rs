@@ -7,7 +7,7 @@ use crate::format::{self, Span};
 use crate::i18n::tunnels::fault_text;
 use crate::icon::Icon;
 use crate::paths;
-use api::{ForwardCut, ForwardReport, TunnelAgent};
+use api::{ForwardCut, ForwardReport, ForwardState, TunnelAgent};
 use leptos::prelude::*;
 use std::collections::BTreeSet;
 
@@ -141,7 +141,10 @@ fn sorting(word: &'static str, sort: TunnelSort, query: &TunnelQuery) -> AnyView
 fn table_row(row: &Row<'_>, asked: &Asked) -> AnyView {
     let words = &asked.messages().tunnels;
     let Row { agent, forward } = *row;
-    let round_trip = forward.round_trip_ms.map(|ms| format!("{} ms", format::milliseconds(ms)));
+    // of one that is not answered it was that of another time
+    let is_answered = forward.state == ForwardState::Up;
+    let round_trip = forward.round_trip_ms.filter(|_| is_answered);
+    let round_trip = round_trip.map(|ms| format!("{} ms", format::milliseconds(ms)));
     // a number and its unit stay in one line
     let size = |bytes| format::bytes(bytes).replace(' ', "\u{a0}");
     let traffic = (words.traffic)(&size(forward.to_target_bytes), &size(forward.from_target_bytes));
