@@ -226,8 +226,8 @@ fn heartbeat_condition(facts: &Facts, moment: &Moment, policy: &Policy) -> Condi
                 let last_ms = last_heartbeat_ms(facts, moment);
                 Reason::HeartbeatLost { last_ms, timeout_s: policy.offline_timeout.as_secs() }
             };
-            let last = facts.heartbeat.map_or(facts.known_since, |heartbeat| heartbeat.last);
-            let tunnel = facts.tunnels.to_server.as_ref().filter(|tunnel| explains(tunnel, last));
+            let heard = facts.heartbeat.map_or(facts.known_since, |heartbeat| heartbeat.last);
+            let tunnel = facts.tunnels.to_server.as_ref().filter(|tunnel| explains(tunnel, heard));
             let reason = tunnel.map_or_else(lost, |tunnel| tunnel_reason(tunnel, moment));
             (ConditionStatus::False, Severity::Error, reason, Some(since))
         }
