@@ -226,7 +226,7 @@ pub struct TunnelsMessages {
     pub certificate_for: &'static str,
     /// Certificate column.
     pub certificate_valid: &'static str,
-    /// A key has no certificate that can be read.
+    /// A key beside which there is no certificate.
     pub no_certificate: &'static str,
     /// It is valid until then: time, what is left.
     pub valid_until: fn(&str, &str) -> String,
